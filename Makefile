@@ -1,0 +1,53 @@
+# The one door. Everything runs inside .venv, which these targets create and keep up to date.
+PYTHON ?= python3.11
+BIN := .venv/bin
+
+.PHONY: help demo test test-slow check format lint types contracts bench clean
+
+help:
+	@echo "make demo       install, then watch contexts come apart (writes leaflearn-demo/)"
+	@echo "make test       install, then run the tests and doctests"
+	@echo "make check      format, lint, types, import contracts, tests, doctests"
+	@echo "make test-slow  the tests that take longer"
+	@echo "make bench      speed, as ratios in one run"
+
+demo: .venv/ready
+	$(BIN)/leaflearn demo
+
+test: .venv/ready-dev
+	$(BIN)/python -m pytest -m "not slow"
+
+test-slow: .venv/ready-dev
+	$(BIN)/python -m pytest -m slow
+
+check: format lint types contracts test
+
+format: .venv/ready-dev
+	$(BIN)/ruff format --check .
+
+lint: .venv/ready-dev
+	$(BIN)/ruff check .
+
+types: .venv/ready-dev
+	$(BIN)/mypy
+
+contracts: .venv/ready-dev
+	$(BIN)/lint-imports
+
+bench: .venv/ready-dev
+	$(BIN)/python benchmarks/step.py
+
+# A stamp is written last, so an interrupted installation starts again.
+.venv/bin/python:
+	$(PYTHON) -m venv .venv
+
+.venv/ready: .venv/bin/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@touch $@
+
+.venv/ready-dev: .venv/bin/python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
+	@touch $@ .venv/ready
+
+clean:
+	rm -rf .venv leaflearn-demo build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

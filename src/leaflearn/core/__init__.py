@@ -1,0 +1,1 @@
+"""The method itself: torch and numpy only, no scikit-learn, no plotting, no files."""

@@ -1,0 +1,136 @@
+"""Flat examples with an integer group id: what the algorithm reads.
+
+Groups are never padded to a rectangle. A group of one row and a group of a thousand lie side by side in one flat array, and `group` says
+which row belongs where, so a user's module sees ordinary (N, ...) input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Batches:
+    """One meta-batch: the rows of B groups. It has no field for the domain, so no learner can peek.
+
+    Examples
+    --------
+    >>> import torch
+    >>> batches = Batches(x=torch.zeros(3, 1), y=torch.zeros(3, 1), group=torch.tensor([0, 0, 1]))
+    >>> batches.sizes
+    tensor([2., 1.])
+    """
+
+    x: Tensor  #                                                                (N, ...)
+    y: Tensor  #                                                                (N, ...)
+    group: Tensor  #                                                            (N,) in 0..B-1
+    group_id: Tensor | None = None  # which groups of the training set          (B,)
+    index: Tensor | None = None  # which rows of the training set               (N,)
+    weight: Tensor | None = None  # sums to the size of the group, in each      (N,)
+    n_groups: int = 0  # read off `group` where it is not given
+
+    def __post_init__(self) -> None:
+        if not self.n_groups:
+            object.__setattr__(self, "n_groups", int(self.group.max()) + 1)
+
+    @cached_property
+    def sizes(self) -> Tensor:
+        """Rows of each group, as floats, shape (B,)."""
+        return torch.bincount(self.group, minlength=self.n_groups).to(torch.get_default_dtype())
+
+
+class GroupedExamples:
+    """The whole training set, kept once, from which meta-batches are drawn.
+
+    Parameters
+    ----------
+    x, y
+        Inputs (N, ...) and targets (N, ...).
+    group
+        The group of each row, integers 0..m-1, every one of them in use, in any row order.
+    weight
+        Optional positive weights of the rows inside their group; each group keeps a mass of its own size.
+
+    Examples
+    --------
+    >>> import torch
+    >>> data = GroupedExamples(torch.arange(4.0)[:, None], torch.zeros(4, 1), torch.tensor([1, 0, 1, 1]))
+    >>> data.sizes
+    tensor([1, 3])
+    >>> [batches.x.ravel().tolist() for batches in data.meta_batches(groups_per_step=1, generator=torch.Generator().manual_seed(0))]
+    [[1.0], [0.0, 2.0, 3.0]]
+    """
+
+    def __init__(self, x: Tensor, y: Tensor, group: Tensor, weight: Tensor | None = None) -> None:
+        self.x, self.y, self.group, self.weight = x, y, group, weight
+        self.sizes = torch.bincount(group)  #                                   (m,)
+        self._rows = torch.argsort(group, stable=True)  # rows, group by group   (N,)
+
+    @property
+    def n_groups(self) -> int:
+        return len(self.sizes)
+
+    def meta_batches(self, groups_per_step: int, generator: torch.Generator, rows_per_group: int | None = None) -> Iterator[Batches]:
+        """One epoch: every group once, in a new order, `groups_per_step` at a time.
+
+        Of a group with more than `rows_per_group` rows, that many are drawn anew each epoch, so that one huge group neither slows a step
+        down nor counts more than the others.
+        """
+        order = torch.randperm(self.n_groups, generator=generator)  #            (m,)
+        sizes = self.sizes
+        rows = self._rows
+        if rows_per_group is not None and int(sizes.max()) > rows_per_group:
+            rows = self._shuffle_inside_groups(generator)
+            sizes = sizes.clamp(max=rows_per_group)
+        first = torch.cumsum(self.sizes, 0) - self.sizes  # where a group starts in `rows`
+        taken = sizes[order]  #                                                 (m,) in the epoch's order
+        ends = torch.cumsum(taken, 0)
+        position = torch.arange(int(ends[-1])) - (ends - taken).repeat_interleave(taken)  # of a row inside its group
+        rows = rows[first[order].repeat_interleave(taken) + position]
+        local = (torch.arange(self.n_groups) % groups_per_step).repeat_interleave(taken)
+        stop_at = [0, *ends[groups_per_step - 1 :: groups_per_step].tolist()]
+        if stop_at[-1] != len(rows):
+            stop_at.append(len(rows))
+        for i, (start, stop) in enumerate(pairwise(stop_at)):
+            group_id = order[i * groups_per_step : (i + 1) * groups_per_step]
+            yield self._take(rows[start:stop], local[start:stop], group_id)
+
+    def chunks(self, rows_at_once: int) -> Iterator[Batches]:
+        """All rows in their own order, a slice at a time; `group` is the group's id in the whole set."""
+        for start in range(0, len(self.group), rows_at_once):
+            part = slice(start, start + rows_at_once)
+            weight = None if self.weight is None else self._whole_weight[part]
+            yield Batches(self.x[part], self.y[part], self.group[part], weight=weight, n_groups=self.n_groups)
+
+    def _take(self, rows: Tensor, local: Tensor, group_id: Tensor) -> Batches:
+        weight = None if self.weight is None else balance(self.weight[rows], local, len(group_id))
+        return Batches(self.x[rows], self.y[rows], local, group_id, rows, weight, len(group_id))
+
+    def _shuffle_inside_groups(self, generator: torch.Generator) -> Tensor:
+        shuffled = torch.randperm(len(self.group), generator=generator)
+        return shuffled[torch.argsort(self.group[shuffled], stable=True)]
+
+    @cached_property
+    def _whole_weight(self) -> Tensor:
+        assert self.weight is not None
+        return balance(self.weight, self.group, self.n_groups)
+
+
+def balance(weight: Tensor, group: Tensor, n_groups: int) -> Tensor:
+    """Scale the weights so that they sum to the group's size in every group.
+
+    Examples
+    --------
+    >>> import torch
+    >>> balance(torch.tensor([1.0, 3.0, 7.0]), torch.tensor([0, 0, 1]), 2)
+    tensor([0.5000, 1.5000, 1.0000])
+    """
+    total = torch.zeros(n_groups, dtype=weight.dtype).index_add_(0, group, weight)
+    size = torch.bincount(group, minlength=n_groups)
+    return weight * (size / total)[group]

@@ -1,0 +1,231 @@
+"""K local models, times R restarts, as one object.
+
+Two ways to run them, with the same result:
+
+    LoopedModels   any module, one after the other; each is differentiated only on the rows it won
+    StackedModels  equal modules as one batched program; for small networks the cost of a step hardly depends on how many there are
+
+`shape` is (K,) or (R, K); predictions have shape (*shape, N, ...).
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from leaflearn.core.batches import Batches
+from leaflearn.core.losses import Loss
+
+Factory = Callable[[], nn.Module]
+
+ACTIVATIONS = (nn.ReLU, nn.Tanh, nn.GELU, nn.SiLU, nn.ELU, nn.LeakyReLU, nn.Sigmoid, nn.Softplus, nn.Identity)
+STACK_BELOW = 100_000  # parameters of one model; see benchmarks/stacking.py
+
+
+class ModelSet(Protocol):
+    """What the algorithm asks of its local models."""
+
+    shape: tuple[int, ...]
+    one_pass: bool  # may one forward pass, with gradient, serve for scoring and for learning?
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Predictions of every model, shape (*shape, N, ...)."""
+
+    def weighted_loss(self, batches: Batches, loss: Loss, row_weight: Tensor) -> Tensor:
+        """Sum over models and rows of row_weight (*shape, N) times the loss, shape shape[:-1]; rows of weight 0 are not differentiated."""
+
+    def train(self, mode: bool) -> None: ...
+    def parameters(self) -> list[nn.Parameter]: ...
+    def zero_grad(self) -> None: ...
+    def clip_gradients(self, max_norm: float) -> None: ...
+    def modules(self) -> list[nn.Module]: ...
+    def state_dict(self) -> dict[str, Any]: ...
+    def load_state_dict(self, state: dict[str, Any]) -> None: ...
+
+
+def make_model_set(factory: Factory, shape: tuple[int, ...], stacked: bool | None = None, device: str | torch.device = "cpu") -> ModelSet:
+    """Build the local models with `factory`, stacked where that is faster (`stacked=None`) or as told.
+
+    Examples
+    --------
+    >>> from torch import nn
+    >>> make_model_set(lambda: nn.Linear(2, 1), (3,)).shape
+    (3,)
+    """
+    modules = [factory().to(device) for _ in range(math.prod(shape))]
+    if stacked is None:
+        stacked = _layers(modules[0]) is not None and sum(p.numel() for p in modules[0].parameters()) <= STACK_BELOW
+    return StackedModels(modules, shape) if stacked else LoopedModels(modules, shape)
+
+
+class LoopedModels:
+    """Local models one after the other: any module, of any size.
+
+    Examples
+    --------
+    >>> import torch
+    >>> models = LoopedModels([torch.nn.Linear(2, 1) for _ in range(3)], (3,))
+    >>> models(torch.zeros(5, 2)).shape
+    torch.Size([3, 5, 1])
+    """
+
+    one_pass = False
+
+    def __init__(self, modules: Sequence[nn.Module], shape: tuple[int, ...]) -> None:
+        self.shape = shape
+        # Convolutions on a processor are a third faster when the channels lie next to each other.
+        self._modules = [module.to(memory_format=torch.channels_last) for module in modules]  # type: ignore[call-overload]
+
+    def __call__(self, x: Tensor) -> Tensor:
+        x = _channels_last(x)
+        outputs = torch.stack([module(x) for module in self._modules])  #       (M, N, ...)
+        return outputs.view(*self.shape, *outputs.shape[1:])
+
+    def weighted_loss(self, batches: Batches, loss: Loss, row_weight: Tensor) -> Tensor:
+        totals = []
+        for module, weight in zip(self._modules, row_weight.reshape(len(self._modules), -1), strict=True):
+            rows = weight.nonzero()[:, 0]  # the rows this model won
+            if len(rows) == 0:
+                totals.append(weight.new_zeros(()))
+                continue
+            # Batch norm cannot take statistics of a single row: such a row is seen through the running ones.
+            module.train(module.training and len(rows) > 1)
+            losses = loss(module(_channels_last(batches.x[rows])), batches.y[rows])
+            totals.append((losses * weight[rows]).sum())
+        return torch.stack(totals).view(self.shape).sum(-1)
+
+    def train(self, mode: bool) -> None:
+        for module in self._modules:
+            module.train(mode)
+
+    def parameters(self) -> list[nn.Parameter]:
+        return [p for module in self._modules for p in module.parameters() if p.requires_grad]
+
+    def zero_grad(self) -> None:
+        # Zero and not None: an idle model receives a zero gradient, as Algorithm 1 reads, so momentum and weight decay still act on it.
+        for p in self.parameters():
+            if p.grad is None:
+                p.grad = torch.zeros_like(p)
+            else:
+                p.grad.zero_()
+
+    def clip_gradients(self, max_norm: float) -> None:
+        for module in self._modules:
+            nn.utils.clip_grad_norm_(module.parameters(), max_norm)
+
+    def modules(self) -> list[nn.Module]:
+        return list(self._modules)
+
+    def state_dict(self) -> dict[str, Any]:
+        return {str(i): module.state_dict() for i, module in enumerate(self._modules)}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        for i, module in enumerate(self._modules):
+            module.load_state_dict(state[str(i)])
+
+
+class StackedModels:
+    """Equal modules as one batched program. Plain chains of linear layers run as batched matrix products, other modules under `vmap`.
+
+    One forward pass serves scoring and learning, so modules that behave differently in training (dropout, batch norm) cannot be stacked.
+
+    Examples
+    --------
+    >>> import torch
+    >>> models = StackedModels([torch.nn.Linear(2, 1) for _ in range(6)], (2, 3))
+    >>> models(torch.zeros(5, 2)).shape
+    torch.Size([2, 3, 5, 1])
+    """
+
+    one_pass = True
+
+    def __init__(self, modules: Sequence[nn.Module], shape: tuple[int, ...]) -> None:
+        if any(isinstance(part, nn.modules.batchnorm._NormBase | nn.modules.dropout._DropoutNd) for part in modules[0].modules()):
+            raise ValueError("modules with batch norm or dropout cannot be stacked; use stacked=False")
+        self.shape = shape
+        self._template = copy.deepcopy(modules[0])
+        self._layers = _layers(self._template)
+        self._parameters: dict[str, Tensor] = {name: nn.Parameter(stack) for name, stack in self._stack(modules).items()}
+        self._buffers = {name: torch.stack([dict(m.named_buffers())[name] for m in modules]) for name, _ in modules[0].named_buffers()}
+
+    def _stack(self, modules: Sequence[nn.Module]) -> dict[str, Tensor]:
+        stacks = {name: torch.stack([m.get_parameter(name).detach() for m in modules]) for name, _ in modules[0].named_parameters()}
+        if self._layers is not None:  # weights as (M, in, out) and biases as (M, 1, out), ready for one batched product
+            stacks = {k: v.transpose(1, 2).contiguous() if k.endswith("weight") else v[:, None] for k, v in stacks.items()}
+        return stacks
+
+    def __call__(self, x: Tensor) -> Tensor:
+        if self._layers is None:
+            outputs = torch.func.vmap(self._call_one, in_dims=(0, 0, None))(self._parameters, self._buffers, x)
+        else:
+            outputs = x.expand(math.prod(self.shape), *x.shape)  #               (M, N, in)
+            for name, layer in self._layers:
+                if not isinstance(layer, nn.Linear):
+                    outputs = layer(outputs)
+                elif layer.bias is None:
+                    outputs = outputs @ self._parameters[f"{name}weight"]
+                else:
+                    outputs = torch.baddbmm(self._parameters[f"{name}bias"], outputs, self._parameters[f"{name}weight"])
+        return outputs.view(*self.shape, *outputs.shape[1:])
+
+    def _call_one(self, parameters: dict[str, Tensor], buffers: dict[str, Tensor], x: Tensor) -> Tensor:
+        return torch.func.functional_call(self._template, (parameters, buffers), (x,))  # type: ignore[no-any-return]
+
+    def weighted_loss(self, batches: Batches, loss: Loss, row_weight: Tensor) -> Tensor:
+        return (loss(self(batches.x), batches.y) * row_weight).sum((-2, -1))
+
+    def train(self, mode: bool) -> None:
+        """Nothing to do: what can be stacked behaves alike in training and evaluation."""
+
+    def parameters(self) -> list[nn.Parameter]:
+        return list(self._parameters.values())  # type: ignore[arg-type]
+
+    def zero_grad(self) -> None:
+        for p in self.parameters():
+            p.grad = None  # the backward pass of the stack fills every slice, idle models' with zeros
+
+    def clip_gradients(self, max_norm: float) -> None:
+        gradients = [p.grad for p in self.parameters() if p.grad is not None]
+        norm = torch.stack([g.flatten(1).square().sum(1) for g in gradients]).sum(0).sqrt()  # (M,)
+        factor = (max_norm / (norm + 1e-6)).clamp(max=1.0)
+        for g in gradients:
+            g.mul_(factor.view(-1, *[1] * (g.ndim - 1)))
+
+    def modules(self) -> list[nn.Module]:
+        return [self._unstack(i) for i in range(math.prod(self.shape))]
+
+    def _unstack(self, i: int) -> nn.Module:
+        module = copy.deepcopy(self._template)
+        with torch.no_grad():
+            for name, parameter in module.named_parameters():
+                stack = self._parameters[name][i]
+                parameter.copy_(stack if self._layers is None else stack.T if name.endswith("weight") else stack[0])
+            for name, buffer in module.named_buffers():
+                buffer.copy_(self._buffers[name][i])
+        return module
+
+    def state_dict(self) -> dict[str, Any]:
+        return {**self._parameters, **self._buffers}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        with torch.no_grad():
+            for name, tensor in self.state_dict().items():
+                tensor.copy_(state[name])
+
+
+def _layers(module: nn.Module) -> list[tuple[str, nn.Module]] | None:
+    """The layers of a plain chain of linear layers and activations with their parameter prefixes, or None for anything else."""
+    if isinstance(module, nn.Linear):
+        return [("", module)]
+    if type(module) is not nn.Sequential or not all(isinstance(layer, (nn.Linear, *ACTIVATIONS)) for layer in module):
+        return None
+    return [(f"{name}.", layer) for name, layer in module.named_children()]
+
+
+def _channels_last(x: Tensor) -> Tensor:
+    return x.contiguous(memory_format=torch.channels_last) if x.ndim == 4 else x
