@@ -1,1 +1,36 @@
-"""x"""
+"""Supervised learning from labels that disagree because of a context nobody recorded.
+
+from leaflearn import LeafClassifier, LeafRegressor
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from leaflearn.estimators import Identification, LeafClassifier, LeafRegressor, WithinGroupKFold
+    from leaflearn.recipe import RecoveryWarning
+
+__version__ = version("leaflearn")
+
+# Loaded on first use: torch and scikit-learn take seconds, and `leaflearn --help` needs neither.
+_HOME = {
+    "Identification": "leaflearn.estimators",
+    "LeafClassifier": "leaflearn.estimators",
+    "LeafRegressor": "leaflearn.estimators",
+    "RecoveryWarning": "leaflearn.recipe",
+    "WithinGroupKFold": "leaflearn.estimators",
+}
+__all__ = ["Identification", "LeafClassifier", "LeafRegressor", "RecoveryWarning", "WithinGroupKFold", "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'leaflearn' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,8 +1,8 @@
 """Algorithm 1 of the paper on one screen: score, allocate, objective, step, identify.
 
-Line by line: every group is scored by every model (line 3), a rule turns the scores into weights (line 3 again; `hard` is the printed one),
-the chosen models' mean loss is differentiated and averaged over the groups of the meta-batch (lines 4 to 6), and the optimizer moves (line 7).
-Scores are sums over the group, because evidence adds up; gradients are means, so that a ragged group counts once.
+Line by line: every group is scored by every model (line 3), a rule turns the scores into weights (line 3 again; `hard` is the printed
+one), the chosen models' mean loss is differentiated and averaged over the groups of the meta-batch (lines 4 to 6), and the optimizer moves
+(line 7). Scores are sums over the group, because evidence adds up; gradients are means, so that a ragged group counts once.
 """
 
 from __future__ import annotations

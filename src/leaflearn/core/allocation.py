@@ -13,6 +13,7 @@ and returns weights (..., B, K) whose rows sum to 1. The leading dimension, wher
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -126,7 +127,9 @@ class Annealed:
 
 @dataclass(frozen=True)
 class Given:
-    """The allocation is known: group `i` of the training set goes to `contexts[i]`. With the true domains this is the multi-task oracle.
+    """The allocation is known for the share `until` of the run, group `i` of the training set goes to `contexts[i]`; then it is hard.
+
+    With the true domains and to the end (the default) this is the multi-task oracle; with a first guess for a while, a start.
 
     Examples
     --------
@@ -136,10 +139,13 @@ class Given:
     """
 
     contexts: Tensor  # (m,)
+    until: float = math.inf
 
     def __call__(
         self, scores: Tensor, sizes: Tensor, group_id: Tensor | None = None, progress: float = 0.0, generator: torch.Generator | None = None
     ) -> Tensor:
+        if progress >= self.until:
+            return Hard()(scores, sizes)
         assert group_id is not None, "a given allocation needs to know which groups these are"
         chosen = torch.as_tensor(self.contexts, device=scores.device)[group_id]
         return one_hot(chosen.expand(scores.shape[:-1]), scores.shape[-1], scores.dtype)

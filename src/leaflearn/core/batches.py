@@ -102,11 +102,12 @@ class GroupedExamples:
             yield self._take(rows[start:stop], local[start:stop], group_id)
 
     def chunks(self, rows_at_once: int) -> Iterator[Batches]:
-        """All rows in their own order, a slice at a time; `group` is the group's id in the whole set."""
+        """All rows in their own order, a slice at a time; a group that spans slices is in each of them, with a part of its rows."""
         for start in range(0, len(self.group), rows_at_once):
             part = slice(start, start + rows_at_once)
+            group_id, local = torch.unique(self.group[part], return_inverse=True)
             weight = None if self.weight is None else self._whole_weight[part]
-            yield Batches(self.x[part], self.y[part], self.group[part], weight=weight, n_groups=self.n_groups)
+            yield Batches(self.x[part], self.y[part], local, group_id, weight=weight, n_groups=len(group_id))
 
     def _take(self, rows: Tensor, local: Tensor, group_id: Tensor) -> Batches:
         weight = None if self.weight is None else balance(self.weight[rows], local, len(group_id))

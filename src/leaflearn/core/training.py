@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,8 @@ from leaflearn.core.losses import Loss
 from leaflearn.core.model_set import ModelSet
 
 ROWS_AT_ONCE = 8192  # when every group is scored: bounds the memory, not the result
+
+LOW_RATE = 0.1  # of the first learning rate: from here on a plateau counts
 
 Schedule = Callable[[float], float]  # progress 0..1 -> factor on the learning rate
 SCHEDULES: dict[str, Schedule] = {
@@ -71,9 +74,11 @@ class Training:
     schedule
         Factor on the learning rate as a function of progress, or its name in `SCHEDULES`.
     tol, n_iter_no_change
-        Stop when the objective has not fallen by a share `tol` for that many epochs, once the rule is done annealing.
+        Stop when the objective has not fallen by a share `tol` for that many epochs, once temperature and learning rate have come down.
     max_grad_norm
         Clip each model's gradient to this norm; None leaves it alone.
+    stage
+        A name that tells callbacks which of several trainings this is.
 
     Examples
     --------
@@ -106,13 +111,14 @@ class Training:
         max_grad_norm: float | None = None,
         generator: torch.Generator | None = None,
         callbacks: Sequence[Callback] = (),
+        stage: str = "training",
     ) -> None:
         self.models, self.data, self.loss, self.rule, self.optimizer = models, data, loss, rule, optimizer
         self.max_epochs, self.groups_per_step, self.rows_per_group = max_epochs, groups_per_step, rows_per_group
         self.schedule = SCHEDULES[schedule] if isinstance(schedule, str) else schedule
         self.tol, self.n_iter_no_change, self.max_grad_norm = tol, n_iter_no_change, max_grad_norm
         self.generator = generator or torch.Generator().manual_seed(0)
-        self.callbacks = callbacks
+        self.callbacks, self.stage = callbacks, stage
         self.epoch = 0
         self.n_steps = 0
         self.history: dict[str, list[Any]] = {}
@@ -156,13 +162,20 @@ class Training:
         """Has the best restart's objective stood still for `n_iter_no_change` epochs, with the rule settled?"""
         if self.n_iter_no_change is None:
             return False
-        # While the temperature falls the objective is a moving target, so the wait starts when it has reached zero.
-        settled_at = self.rule.until * self.max_epochs if isinstance(self.rule, Annealed) else 0
-        settled = [np.nanmin(value) for value in self.history["loss"][math.ceil(settled_at) :]]
+        settled = [np.nanmin(value) for value in self.history["loss"][math.ceil(self.max_epochs * self._settled_at) :]]
         if len(settled) <= self.n_iter_no_change:
             return False
         old, new = settled[: -self.n_iter_no_change], settled[-self.n_iter_no_change :]
         return bool(min(new) > min(old) * (1.0 - self.tol))
+
+    @cached_property
+    def _settled_at(self) -> float:
+        """The progress from which a plateau means something: under a falling temperature the objective is a moving target, and what a high
+        learning rate cannot improve a lower one still can."""
+        rule = self.rule.until if isinstance(self.rule, Annealed) else 0.0
+        low = max(LOW_RATE, self.schedule(1.0))
+        rate = next(i / 100 for i in range(101) if i == 100 or self.schedule(i / 100) <= low)
+        return max(rule, rate)
 
     def score_all_groups(self) -> Tensor:
         """Summed loss of every model on every group of the training set, shape (..., m, K)."""
@@ -247,11 +260,10 @@ def score_groups(models: ModelSet, data: GroupedExamples, loss: Loss) -> Tensor:
     >>> score_groups(make_model_set(lambda: torch.nn.Linear(1, 1), (4,)), data, SquaredError()).shape
     torch.Size([2, 4])
     """
-    total: Tensor | None = None
+    *restarts, n_contexts = models.shape
+    total = torch.zeros(*restarts, data.n_groups, n_contexts, dtype=torch.float64)
     for chunk in data.chunks(ROWS_AT_ONCE):
-        part = score(models, chunk, loss).double()
-        total = part if total is None else total + part
-    assert total is not None
+        total[..., chunk.group_id, :] += score(models, chunk, loss).cpu()
     return total
 
 

@@ -1,0 +1,1 @@
+"""The command `leaflearn`: one file a verb."""

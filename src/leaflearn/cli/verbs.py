@@ -1,0 +1,37 @@
+"""The verbs of the command and where they live. A verb is imported when it is called, so that `leaflearn --help` answers at once."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+import click
+
+VERBS: dict[str, str] = {  # leaflearn VERB is the command VERB in leaflearn/cli/VERB.py; beside it what --help says of it
+    "demo": "See in a minute how conflicting labels come apart.",
+}
+
+
+class Verbs(click.Group):
+    """A group of commands that imports a verb only when it is asked for.
+
+    Examples
+    --------
+    >>> Verbs().list_commands(click.Context(Verbs()))
+    ['demo']
+    """
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names, in the order of the table."""
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the verb, or None where there is none of that name."""
+        if cmd_name not in VERBS:
+            return None
+        command: click.Command = getattr(import_module(f"leaflearn.cli.{cmd_name}"), cmd_name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the verbs from the table, without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(VERBS.items()))

@@ -1,0 +1,96 @@
+"""From the user's group labels, of any hashable type and in any row order, to the integers 0..m-1 that the core counts with."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def encode_groups(groups: Any, n_rows: int) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """Distinct group labels, and the number of each row's group among them.
+
+    Labels are sorted where they can be, else kept in the order of their first appearance. None makes every row its own group.
+
+    Examples
+    --------
+    >>> labels, group = encode_groups(["b", "a", "b"], 3)
+    >>> labels, group
+    (array(['a', 'b'], dtype='<U1'), array([1, 0, 1]))
+    """
+    if groups is None:
+        return np.arange(n_rows), np.arange(n_rows)
+    values = as_labels(groups)
+    if len(values) != n_rows:
+        raise ValueError(f"groups has {len(values)} entries, but X has {n_rows} rows; give one group label for every row.")
+    if values.dtype != object:
+        return np.unique(values, return_inverse=True)
+    return _encode_objects(values.tolist())
+
+
+def as_labels(groups: Any) -> NDArray[Any]:
+    """Group labels as a one-dimensional array without missing values; labels such as tuples stay what they are.
+
+    Examples
+    --------
+    >>> as_labels([("site", 1), ("site", 2)])
+    array([('site', 1), ('site', 2)], dtype=object)
+    """
+    if isinstance(groups, list | tuple) and any(isinstance(label, list | tuple | frozenset) for label in groups):
+        values = np.empty(len(groups), dtype=object)  # numpy would make a table of equally long tuples
+        values[:] = groups
+    else:
+        values = np.asarray(groups)
+    if values.ndim != 1:
+        raise ValueError(f"groups has shape {values.shape}, but one label for every row was expected, shape (n_samples,).")
+    missing = _count_missing(values)
+    if missing:
+        raise ValueError(f"groups holds {missing} missing values; give these rows a group of their own or leave them out.")
+    return values
+
+
+def find_groups(groups: NDArray[Any], known: NDArray[Any]) -> NDArray[np.intp]:
+    """Position of every label among the known ones, -1 where it is not there.
+
+    Examples
+    --------
+    >>> find_groups(np.array(["b", "z"]), np.array(["a", "b"]))
+    array([ 1, -1])
+    """
+    position = {label: i for i, label in enumerate(known.tolist())}
+    labels, inverse = encode_groups(groups, len(groups))
+    return np.array([position.get(label, -1) for label in labels.tolist()], dtype=np.intp)[inverse]
+
+
+def _encode_objects(labels: Sequence[Hashable]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    try:
+        seen = dict.fromkeys(labels)
+    except TypeError as error:
+        raise ValueError(f"groups holds labels that cannot be compared ({error}); use strings, numbers or tuples of them.") from None
+    try:
+        distinct = sorted(seen)  # type: ignore[type-var]
+    except TypeError:  # labels of mixed types have no order
+        distinct = list(seen)
+    number = {label: i for i, label in enumerate(distinct)}
+    known = np.empty(len(distinct), dtype=object)
+    known[:] = distinct
+    return known, np.fromiter((number[label] for label in labels), dtype=np.intp, count=len(labels))
+
+
+def _count_missing(values: NDArray[Any]) -> int:
+    if values.dtype.kind == "f":
+        return int(np.isnan(values).sum())
+    if values.dtype.kind in "mM":
+        return int(np.isnat(values).sum())
+    if values.dtype == object:
+        return sum(label is None or _differs_from_itself(label) for label in values.tolist())
+    return 0
+
+
+def _differs_from_itself(label: object) -> bool:
+    try:
+        return bool(label != label)  # NaN and NaT, of whatever library
+    except (TypeError, ValueError):  # pandas.NA refuses to be compared
+        return True

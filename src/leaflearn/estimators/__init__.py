@@ -1,0 +1,8 @@
+"""The scikit-learn face of the method."""
+
+from leaflearn.estimators.classifier import LeafClassifier
+from leaflearn.estimators.identification import Identification
+from leaflearn.estimators.regressor import LeafRegressor
+from leaflearn.estimators.splitting import WithinGroupKFold
+
+__all__ = ["Identification", "LeafClassifier", "LeafRegressor", "WithinGroupKFold"]

@@ -1,0 +1,339 @@
+"""What the regressor and the classifier share: parameters, fitting, and asking the fitted contexts."""
+
+from __future__ import annotations
+
+import numbers
+import warnings
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import _safe_indexing, check_random_state, get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from leaflearn.core.allocation import Rule
+from leaflearn.core.losses import Loss
+from leaflearn.core.training import SCHEDULES, Callback, Schedule
+from leaflearn.data.grouping import as_labels, encode_groups, find_groups
+from leaflearn.estimators.engines import ENGINES, Examples, Fitting, choose_engine
+from leaflearn.estimators.identification import Identification, posterior
+from leaflearn.estimators.inputs import check_rows, check_weights, check_X
+from leaflearn.recipe import OPTIMIZERS, MakeOptimizer, RecoveryWarning
+
+
+class BaseLeaf(BaseEstimator):
+    """K local models, and the contexts they were found to answer for. See `LeafRegressor` and `LeafClassifier`."""
+
+    # Groups travel through pipelines and searches without being asked for: without them there is nothing to find.
+    __metadata_request__fit = {"groups": True}
+    __metadata_request__score = {"groups": True}
+
+    def __init__(
+        self,
+        n_contexts: int = 2,
+        *,
+        local_model: Any = None,
+        allocation: str | Rule = "annealed",
+        temperature: float | str = "auto",
+        init: str = "auto",
+        n_init: int | str = "auto",
+        loss: str | Loss = "auto",
+        optimizer: str | MakeOptimizer = "adamw",
+        learning_rate: float = 0.003,
+        schedule: str | Schedule = "cosine",
+        max_epochs: int | str = "auto",
+        groups_per_step: int = 32,
+        rows_per_group: int | None = 128,
+        max_grad_norm: float | None = None,
+        tol: float = 1e-4,
+        n_iter_no_change: int | None = 20,
+        refresh: bool = True,
+        out_of_fold: bool | str = "auto",
+        callbacks: Sequence[Callback] | None = None,
+        device: str = "auto",
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_contexts = n_contexts
+        self.local_model = local_model
+        self.allocation = allocation
+        self.temperature = temperature
+        self.init = init
+        self.n_init = n_init
+        self.loss = loss
+        self.optimizer = optimizer
+        self.learning_rate = learning_rate
+        self.schedule = schedule
+        self.max_epochs = max_epochs
+        self.groups_per_step = groups_per_step
+        self.rows_per_group = rows_per_group
+        self.max_grad_norm = max_grad_norm
+        self.tol = tol
+        self.n_iter_no_change = n_iter_no_change
+        self.refresh = refresh
+        self.out_of_fold = out_of_fold
+        self.callbacks = callbacks
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None) -> Self:
+        """Find the contexts and fit a local model for each.
+
+        Parameters
+        ----------
+        X : array, frame, tensor or sparse matrix of shape (n_samples, n_features)
+            Inputs; pictures of shape (n_samples, channels, height, width) with a module factory as `local_model`.
+        y : array of shape (n_samples,) or, in regression, (n_samples, n_outputs)
+            Targets.
+        groups : array of shape (n_samples,), default=None
+            Rows with the same label are known to share one hidden context: the annotator, site, session or device. Without it every row is
+            a group of its own, which identifies contexts only in special cases; a warning says so.
+        sample_weight : array of shape (n_samples,), default=None
+            Weighs rows inside their group; every group has the same mass. Rows of weight 0 are left out.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
+        self._check_parameters()
+        examples = self._check_examples(X, y, groups, sample_weight)
+        fitting = ENGINES[self._engine](self, examples, check_random_state(self.random_state))
+        self._adopt(fitting, examples)
+        return self
+
+    def predict_each(self, X: Any) -> NDArray[Any]:
+        """Predict with every local model.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_contexts_) or (n_samples, n_contexts_, n_outputs)
+            The answer of each context.
+        """
+        return self._answer(self._outputs(X))
+
+    def predict(self, X: Any, context: Any = None, groups: Any = None) -> NDArray[Any]:
+        """Predict in a context; without any hint, in the most used one (context 0).
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+        context : int, array of shape (n_samples,) or Identification, default=None
+            The context of all rows, of each row, or of each group as `identify` found it (joined to the rows by `groups`).
+        groups : array of shape (n_samples,), default=None
+            Without `context`: training groups, whose contexts are known. An unknown group is an error.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Predictions.
+        """
+        outputs = self._outputs(X)
+        return self._answer(outputs[np.arange(len(outputs)), self._contexts_of_rows(len(outputs), context, groups)])
+
+    def identify(self, X: Any, y: Any, groups: Any = None, abstain: bool = False) -> Identification:
+        """Find the context of new sources from a few labelled rows of each.
+
+        Parameters
+        ----------
+        X, y
+            Labelled rows.
+        groups : array of shape (n_samples,), default=None
+            The source of each row; without it all rows are one source.
+        abstain : bool, default=False
+            Answer -1 where no context is at least 90 % probable or none explains the source.
+
+        Returns
+        -------
+        Identification
+            One entry a group.
+        """
+        check_is_fitted(self)
+        X = check_X(self, X, reset=False, engine=self._engine)
+        target = self._check_y(y, reset=False)
+        check_rows(X, target)
+        labels, group = encode_groups(np.zeros(len(target), dtype=int) if groups is None else groups, len(target))
+        losses = self._local_models.losses(X, target)  #                                            (N, K)
+        scores = np.stack([np.bincount(group, column) for column in losses.T], 1)  #                (m, K)
+        mean = scores.min(1) / np.bincount(group)
+        best = scores.argmin(1)
+        limit = 0.5 * (1.0 + self._novelty[best])  # half-way between the context's own training groups and no explanation at all
+        return Identification.from_scores(labels, scores / self._temperature, mean / self._constant_loss, limit, abstain)
+
+    def _score(self, metric: Callable[..., float], X: Any, y: Any, groups: Any, sample_weight: Any) -> float:
+        if groups is None:
+            return float(metric(y, self.predict(X), sample_weight=sample_weight))
+        rows, context = self._context_by_half(X, y, groups)
+        weight = None if sample_weight is None else np.asarray(sample_weight)[rows]
+        return float(metric(_safe_indexing(y, rows), self.predict(_safe_indexing(X, rows), context), sample_weight=weight))
+
+    def _context_by_half(self, X: Any, y: Any, groups: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Rows to be scored, and their contexts: every second row of a group identifies it, the others are scored."""
+        labels, group = encode_groups(groups, len(y))
+        order = np.argsort(group, kind="stable")
+        size = np.bincount(group)
+        position = np.empty(len(group), dtype=np.intp)
+        position[order] = np.arange(len(group)) - np.repeat(np.cumsum(size) - size, size)
+        support = (position % 2 == 0) & (size[group] > 1)
+        context = np.zeros(len(labels), dtype=np.intp)  # a group of one row tells nothing before it is scored: the most used context
+        if support.any():
+            found = self.identify(_safe_indexing(X, np.flatnonzero(support)), _safe_indexing(y, np.flatnonzero(support)), group[support])
+            context[found.groups] = found.context
+        scored = np.flatnonzero(~support)
+        return scored, context[group[scored]]
+
+    # ---- what the two kinds of estimator answer differently ---------------------------------------------------------------------------
+
+    @abstractmethod
+    def _check_y(self, y: Any, reset: bool) -> NDArray[Any]:
+        """Targets as class numbers (N,) or values (N, D)."""
+
+    @abstractmethod
+    def _answer(self, outputs: NDArray[np.float64]) -> NDArray[Any]:
+        """From outputs (..., D) to what the user asked for."""
+
+    @abstractmethod
+    def _noise(self, fitting: Fitting, examples: Examples) -> tuple[float, float]:
+        """The temperature of the posterior, and the mean loss of the best constant prediction."""
+
+    # ---- the steps of fit -------------------------------------------------------------------------------------------------------------
+
+    @property
+    def _engine(self) -> str:
+        return choose_engine(self.local_model)
+
+    def _check_parameters(self) -> None:
+        if not isinstance(self.n_contexts, numbers.Integral) or isinstance(self.n_contexts, bool) or self.n_contexts < 1:
+            raise ValueError(f"n_contexts={self.n_contexts!r}, but a whole number of at least 1 was expected.")
+        for name, known in {"init": ("auto", "random"), "optimizer": OPTIMIZERS, "schedule": SCHEDULES}.items():
+            value = getattr(self, name)
+            if isinstance(value, str) and value not in known:
+                raise ValueError(f"{name}={value!r} is not known; choose one of {', '.join(map(repr, known))}.")
+        for name in ("n_init", "max_epochs", "groups_per_step"):
+            value = getattr(self, name)
+            if not (value == "auto" and name != "groups_per_step") and (not isinstance(value, numbers.Integral) or value < 1):
+                raise ValueError(f"{name}={value!r}, but a whole number of at least 1 was expected.")
+        if not self.learning_rate > 0:
+            raise ValueError(f"learning_rate={self.learning_rate!r}, but a positive number was expected.")
+        self._check_local_model()
+
+    def _check_local_model(self) -> None:
+        kind = self.__sklearn_tags__().estimator_type
+        if self._engine == "refit" and get_tags(self.local_model).estimator_type != kind:
+            raise ValueError(f"local_model={self.local_model!r} is not a {kind}, but {type(self).__name__} needs {kind}s as local models.")
+
+    def _check_examples(self, X: Any, y: Any, groups: Any, sample_weight: Any) -> Examples:
+        X = check_X(self, X, reset=True, engine=self._engine)
+        target = self._check_y(y, reset=True)
+        check_rows(X, target)
+        self.groups_, group = encode_groups(groups, len(target))
+        weight = check_weights(sample_weight, X)
+        if weight is not None and not weight.all():
+            rows = np.flatnonzero(weight)
+            X, target, weight = _safe_indexing(X, rows), target[rows], weight[rows]
+            left, group = np.unique(group[rows], return_inverse=True)
+            self.groups_ = self.groups_[left]
+        if len(self.groups_) < self.n_contexts:
+            raise ValueError(
+                f"n_contexts={self.n_contexts} contexts cannot be told apart in {len(self.groups_)} groups (n_samples={len(target)}); "
+                "give at least as many groups as contexts."
+            )
+        self._warn_about_single_rows(group)
+        is_classifier = hasattr(self, "classes_")
+        if is_classifier and len(np.unique(target)) < 2:
+            raise ValueError(f"y holds one class only, {self.classes_[target[0]]!r}, but a classifier needs at least two classes.")
+        return Examples(X, target, group, weight, len(self.classes_) if is_classifier else target.shape[1], is_classifier)
+
+    def _warn_about_single_rows(self, group: NDArray[np.intp]) -> None:
+        if self.n_contexts == 1 or np.bincount(group).max() > 1:
+            return
+        exception = ", unless every context has labels of its own" if hasattr(self, "classes_") else ""
+        warnings.warn(
+            f"Every group has a single row, and single rows cannot tell contexts apart{exception}; "
+            "pass groups= (annotator, site, session, ...) so that rows known to share a context stay together.",
+            RecoveryWarning,
+            stacklevel=4,
+        )
+
+    def _adopt(self, fitting: Fitting, examples: Examples) -> None:
+        """Keep the fitted contexts, ordered by falling usage, and what can be said of them."""
+        usage = np.bincount(fitting.scores.argmin(1), minlength=self.n_contexts) / len(fitting.scores)
+        self.context_order_ = np.argsort(-usage, kind="stable")
+        scores = fitting.scores[:, self.context_order_]  #                                          (m, K)
+        sizes = np.bincount(examples.group)
+        self._local_models = fitting.local_models.reordered(self.context_order_)
+        self.local_models_ = self._local_models.models
+        self.n_contexts_ = int(self.n_contexts)
+        self.contexts_ = scores.argmin(1)
+        self.usage_ = usage[self.context_order_]
+        self.history_ = {**fitting.history, "usage": fitting.history["usage"][:, self.context_order_]}
+        self.n_iter_ = len(fitting.history["epoch"])
+        self.restarts_, self.best_restart_, self.converged_ = fitting.restarts, fitting.best_restart, fitting.converged
+        self.init_ = "random"
+        self._temperature, self._constant_loss = self._noise(fitting, examples)
+        self.probabilities_ = posterior(scores / self._temperature)
+        mean = scores.min(1) / sizes / self._constant_loss
+        self._novelty = np.array([mean[self.contexts_ == k].mean() if usage_k else 1.0 for k, usage_k in enumerate(self.usage_)])
+        self.empirical_error_ = self._empirical_error(scores.min(1) / sizes, examples)
+
+    def _empirical_error(self, mean_losses: NDArray[np.float64], examples: Examples) -> float:
+        return float(mean_losses.mean())
+
+    # ---- asking the local models ------------------------------------------------------------------------------------------------------
+
+    def _outputs(self, X: Any) -> NDArray[np.float64]:
+        check_is_fitted(self)
+        return self._local_models.outputs(check_X(self, X, reset=False, engine=self._engine))
+
+    def _contexts_of_rows(self, n_rows: int, context: Any, groups: Any) -> NDArray[np.intp]:
+        """The context of each row, from whatever the user told, shape (n_rows,)."""
+        if context is None:
+            return np.zeros(n_rows, dtype=np.intp) if groups is None else self._look_up(groups, n_rows, self.groups_, self.contexts_)
+        if isinstance(context, Identification):
+            if groups is None and len(context) == 1:
+                groups = np.repeat(context.groups, n_rows)
+            if groups is None:
+                raise ValueError(f"context holds {len(context)} groups, but groups is None; say with groups= which row belongs to which.")
+            context = self._look_up(groups, n_rows, context.groups, context.context)
+            if (context < 0).any():
+                raise ValueError(
+                    f"the context of {int((context < 0).sum())} rows was left open by identify; choose one, or do not abstain."
+                )
+        rows = np.asarray(context)
+        if rows.dtype.kind not in "iu" or rows.shape not in ((), (n_rows,)):
+            raise ValueError(
+                f"context has type {rows.dtype} and shape {rows.shape}, but a whole number, one for each of the {n_rows} rows, or an "
+                "Identification was expected."
+            )
+        outside = rows[(rows < 0) | (rows >= self.n_contexts_)]
+        if outside.size:
+            raise ValueError(f"context={outside.flat[0]} is out of range; this model has {self.n_contexts_} contexts, numbered from 0.")
+        return np.broadcast_to(rows, (n_rows,))
+
+    @staticmethod
+    def _look_up(groups: Any, n_rows: int, known: NDArray[Any], contexts: NDArray[np.intp]) -> NDArray[np.intp]:
+        labels = as_labels(groups)
+        if len(labels) != n_rows:
+            raise ValueError(f"groups has {len(labels)} entries, but X has {n_rows} rows; give one group label for every row.")
+        found = find_groups(labels, known)
+        if (found < 0).any():
+            stranger = labels.tolist()[int(np.argmax(found < 0))]
+            raise ValueError(f"group {stranger!r} is not known; identify it from a few labelled rows first.")
+        return contexts[found]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        if choose_engine(self.local_model) == "refit":
+            inner = get_tags(self.local_model)
+            tags.input_tags.sparse, tags.input_tags.allow_nan = inner.input_tags.sparse, inner.input_tags.allow_nan
+        return tags

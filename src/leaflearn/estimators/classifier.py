@@ -1,0 +1,185 @@
+"""The classifier."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
+from sklearn.utils.metaestimators import available_if
+
+from leaflearn.estimators.base import BaseLeaf
+from leaflearn.estimators.engines import Examples, Fitting
+from leaflearn.estimators.inputs import check_classification_y
+
+
+def _knows_probabilities(estimator: LeafClassifier) -> bool:
+    return estimator._engine != "refit" or hasattr(estimator.local_model, "predict_proba")
+
+
+class LeafClassifier(ClassifierMixin, BaseLeaf):
+    """Classification where the same input has different labels in hidden contexts.
+
+    Every group of rows goes to the local model that explains it best, and only that model learns from it.
+
+    Parameters
+    ----------
+    n_contexts : int, default=2
+        Number of contexts.
+    local_model : None, callable or scikit-learn classifier, default=None
+        What answers in one context: None for a network sized to the data, which also standardises X; a factory
+        `(input_shape, n_outputs) -> torch.nn.Module`, which sees X as it is and answers with logits; or any scikit-learn classifier.
+    allocation : {"annealed", "hard", "sampled", "soft"} or rule, default="annealed"
+        How groups are shared out: soft at first and hard in the end; LEAF as printed; LEAF-EM; textbook EM; or an object of your own.
+    temperature : float or "auto", default="auto"
+        Of the allocation, in units of the loss.
+    init : {"auto", "random"}, default="auto"
+        How starts are made.
+    n_init : int or "auto", default="auto"
+        Number of starts, of which the best is kept.
+    loss : {"auto", "cross-entropy"} or loss object, default="auto"
+        Loss of a network.
+    optimizer : {"adamw", "adam", "sgd"} or callable, default="adamw"
+        Optimizer of a network, or a callable `(parameters, lr=...)` such as `torch.optim.RMSprop`.
+    learning_rate : float, default=0.003
+        Its step size.
+    schedule : {"cosine", "linear", "constant"} or callable, default="cosine"
+        How the step size falls as the run goes on.
+    max_epochs : int or "auto", default="auto"
+        Passes over the groups; about 2,000 steps by default, and at least 20 passes, for finding the contexts and
+        again for learning them afresh. For scikit-learn local models: refits of a start.
+    groups_per_step : int, default=32
+        Groups in an optimizer step.
+    rows_per_group : int or None, default=128
+        At most this many rows of a group in a step, drawn anew in each pass.
+    max_grad_norm : float or None, default=None
+        Clip each local model's gradient to this norm.
+    tol, n_iter_no_change : float, int or None, default=1e-4, 20
+        Stop when the objective has not fallen by a share `tol` for this many passes; None never stops early.
+    refresh : bool, default=True
+        After annealing, let new networks learn from the allocation that was found: they never saw the wrong answers.
+    out_of_fold : bool or "auto", default="auto"
+        Score groups only with scikit-learn models that have not seen them; "auto" does so where they learn their rows by heart.
+    callbacks : list of leaflearn.core.training.Callback, default=None
+        Told after every step and every epoch of a network's training.
+    device : str, default="auto"
+        Where networks run.
+    random_state : int, RandomState instance or None, default=None
+        Same seed, same machine, same fit.
+    verbose : int, default=0
+        1 shows a progress bar with loss and usage.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels; all contexts share them.
+    n_contexts_ : int
+        Number of contexts.
+    groups_ : ndarray of shape (n_groups,)
+        The groups' labels, sorted where they can be.
+    contexts_ : ndarray of shape (n_groups,)
+        The context of each group; contexts are numbered by falling usage.
+    probabilities_ : ndarray of shape (n_groups, n_contexts_)
+        How sure that is.
+    usage_ : ndarray of shape (n_contexts_,)
+        Share of groups in each context.
+    local_models_ : list
+        The fitted local models.
+    empirical_error_ : float
+        Mean over groups of the mean loss under the best local model.
+    history_ : dict of arrays
+        One row an epoch: epoch, loss, changed, usage, temperature, learning_rate, seconds.
+    restarts_ : list of dict
+        Every start's fate.
+    converged_ : bool
+        Whether the allocation stood still at the end.
+    init_ : str
+        How the start was made.
+
+    Examples
+    --------
+    Two annotators call the same side of a line by opposite names.
+
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X, annotator = rng.normal(size=(200, 1)), np.repeat(np.arange(20), 10)
+    >>> y = np.where((X[:, 0] > 0) == (annotator % 2 == 0), "good", "bad")
+    >>> leaf = LeafClassifier(n_contexts=2, local_model=LogisticRegression(), random_state=0).fit(X, y, groups=annotator)
+    >>> sorted(leaf.predict_each([[1.0]])[0].tolist())
+    ['bad', 'good']
+    >>> leaf.predict([[1.0]], groups=[0])
+    array(['good'], dtype='<U4')
+    """
+
+    def _check_y(self, y: Any, reset: bool) -> NDArray[np.intp]:
+        labels = check_classification_y(y, type(self).__name__)
+        if reset:
+            self.classes_, numbers = np.unique(labels, return_inverse=True)
+            return numbers
+        known = {label: i for i, label in enumerate(self.classes_.tolist())}
+        strangers = [label for label in dict.fromkeys(labels.tolist()) if label not in known]
+        if strangers:
+            raise ValueError(f"y holds {strangers[0]!r}, a label that was not there in training; known are {self.classes_.tolist()}.")
+        return np.array([known[label] for label in labels.tolist()], dtype=np.intp)
+
+    def _answer(self, outputs: NDArray[np.float64]) -> NDArray[Any]:
+        return self.classes_[outputs.argmax(-1)]
+
+    @available_if(_knows_probabilities)
+    def predict_proba(self, X: Any, context: Any = None, groups: Any = None) -> NDArray[np.float64]:
+        """Class probabilities in a context; the arguments are those of `predict`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            One column for each of `classes_`.
+        """
+        outputs = self._outputs(X)
+        return outputs[np.arange(len(outputs)), self._contexts_of_rows(len(outputs), context, groups)]
+
+    @available_if(_knows_probabilities)
+    def predict_proba_each(self, X: Any) -> NDArray[np.float64]:
+        """Class probabilities in every context.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_contexts_, n_classes)
+            Probabilities.
+        """
+        return self._outputs(X)
+
+    def score(self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None) -> float:
+        """Accuracy.
+
+        With `groups`, every second row of a group identifies its context and the others are scored; without, the most used context
+        predicts all rows.
+
+        Parameters
+        ----------
+        X, y
+            Labelled rows.
+        groups, sample_weight : array of shape (n_samples,), default=None
+            The group and the weight of each row.
+
+        Returns
+        -------
+        float
+            Between 0 and 1.
+        """
+        return self._score(accuracy_score, X, y, groups, sample_weight)
+
+    def _noise(self, fitting: Fitting, examples: Examples) -> tuple[float, float]:
+        share = np.bincount(examples.y) / len(examples.y)
+        if _knows_probabilities(self):
+            return 1.0, float(-(share[share > 0] * np.log(share[share > 0])).sum())
+        # Losses are errors here: a wrong answer weighs as much as the training error rate makes it unlikely.
+        error = np.clip(fitting.scores.min(1).sum() / len(examples.y), 1.0 / (len(examples.y) + 1), 0.5)
+        return 1.0 / max(np.log((1.0 - error) * (examples.n_outputs - 1) / error), 1e-3), float(1.0 - share.max()) or 1.0
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True  # two contexts are wrong for the plain problems of scikit-learn's checks
+        return tags

@@ -1,0 +1,174 @@
+"""The two ways to fit: networks by gradient steps, and any scikit-learn model by refitting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from rich.console import Console
+from sklearn.base import clone
+from sklearn.utils import _safe_indexing
+from torch import nn
+
+from leaflearn.core.batches import GroupedExamples
+from leaflearn.core.losses import LOSSES, CrossEntropy, Loss, SquaredError
+from leaflearn.core.refitting import ClassRowLoss, Fitted, SquaredRowLoss, refit
+from leaflearn.estimators.inputs import Scaling
+from leaflearn.estimators.local_models import LocalModels, NetworkModels, RefittedModels, to_tensor
+from leaflearn.estimators.progress import ProgressBar
+from leaflearn.networks import mlp
+from leaflearn.recipe import Recipe, fit_networks, resolve_rule
+
+FEW_FEATURES = 20
+DEEP, WIDE = (64, 64, 64), (256,)  # widths of the default local model for few features, and for many
+N_INIT = 10  # starts of the refit engine
+MAX_ITER = 50  # refits of a start
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Checked training data."""
+
+    X: Any  #                                                                       (N, ...)
+    y: NDArray[Any]  # class numbers (N,), or values (N, D)
+    group: NDArray[np.intp]  #                                                      (N,) in 0..m-1
+    weight: NDArray[np.float64] | None  #                                           (N,)
+    n_outputs: int  # classes, or values a row
+    is_classifier: bool
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """What an engine hands back."""
+
+    local_models: LocalModels
+    scores: NDArray[np.float64]  # summed loss of every model on every group        (m, K)
+    history: dict[str, NDArray[Any]]
+    restarts: list[dict[str, Any]]
+    best_restart: int
+    converged: bool
+
+
+def choose_engine(local_model: Any) -> str:
+    """Which engine fits this kind of local model: "mlp", "module" (a factory of the user's) or "refit".
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import Ridge
+    >>> choose_engine(None), choose_engine(Ridge()), choose_engine(lambda shape, n_outputs: ...)
+    ('mlp', 'refit', 'module')
+    """
+    if local_model is None:
+        return "mlp"
+    if hasattr(local_model, "fit") and hasattr(local_model, "predict") and not isinstance(local_model, type):
+        return "refit"
+    if callable(local_model) and not isinstance(local_model, type | nn.Module):
+        return "module"
+    raise TypeError(
+        f"local_model={local_model!r} is neither None, a factory (input_shape, n_outputs) -> torch.nn.Module, nor a scikit-learn estimator "
+        "object; pass one of these."
+    )
+
+
+def fit_by_gradient(estimator: Any, examples: Examples, random_state: np.random.RandomState) -> Fitting:
+    """Networks: meta-batches of groups and an optimizer, several starts side by side."""
+    device = ("cuda" if torch.cuda.is_available() else "cpu") if estimator.device == "auto" else estimator.device
+    # The default network stands between two scalings; a module of the user's sees the data in the user's units.
+    is_own = estimator.local_model is None
+    x_scaling = Scaling.of(examples.X) if is_own else None
+    y_scaling = Scaling.of(examples.y) if is_own and not examples.is_classifier else None
+    data = GroupedExamples(
+        to_tensor(x_scaling.apply(examples.X) if x_scaling else examples.X, torch.float32, device),
+        to_tensor(
+            y_scaling.apply(examples.y) if y_scaling else examples.y, torch.long if examples.is_classifier else torch.float32, device
+        ),
+        torch.as_tensor(examples.group),
+        None if examples.weight is None else to_tensor(examples.weight, torch.float32, device),
+    )
+    loss = _resolve_loss(estimator.loss, examples.is_classifier)
+    factory = _make_factory(estimator.local_model, examples)
+    settings = {field.name: getattr(estimator, field.name) for field in fields(Recipe) if field.name not in ("callbacks", "stacked")}
+    with _progress_bar(estimator) as bar:
+        recipe = Recipe(**settings, callbacks=[*(estimator.callbacks or []), bar])
+        fit = fit_networks(factory, data, loss, estimator.n_contexts, recipe, random_state, device)
+    # In double precision the answer for a row does not depend on the rows that are asked with it.
+    modules = [module.double() if is_own else module for module in fit.modules]
+    local_models = NetworkModels(modules, loss, x_scaling, y_scaling, examples.is_classifier, device)
+    return Fitting(local_models, fit.scores, fit.history, fit.restarts, fit.best_restart, fit.converged)
+
+
+def fit_by_refitting(estimator: Any, examples: Examples, random_state: np.random.RandomState) -> Fitting:
+    """Models that only know fit and predict: score, allocate, refit, until the allocation stands still."""
+    if estimator.loss != "auto":
+        raise ValueError(f"loss={estimator.loss!r} has no effect on a scikit-learn local model, which has its own; leave it at 'auto'.")
+    n_classes = examples.n_outputs if examples.is_classifier else 0
+    y = examples.y if examples.is_classifier or examples.n_outputs > 1 else examples.y[:, 0]
+    row_losses = ClassRowLoss(n_classes) if n_classes else SquaredRowLoss(Scaling.of(y).scale)
+    targets = torch.as_tensor(examples.y if n_classes else Scaling.of(examples.y).apply(examples.y))  # in the units of the row losses
+    rule = resolve_rule(estimator.allocation, estimator.temperature, _resolve_loss("auto", examples.is_classifier), targets)
+    n_init = N_INIT if estimator.n_init == "auto" else estimator.n_init
+    max_iter = MAX_ITER if estimator.max_epochs == "auto" else estimator.max_epochs
+    with _progress_bar(estimator) as bar:
+        fit = refit(
+            _make_local_model(estimator.local_model),
+            examples.X,
+            y,
+            examples.group,
+            row_losses,
+            rule,
+            estimator.n_contexts,
+            n_init=n_init,
+            max_iter=max_iter,
+            out_of_fold=estimator.out_of_fold,
+            sample_weight=examples.weight,
+            take=_safe_indexing,
+            rng=np.random.default_rng(random_state.randint(2**31 - 1)),
+            on_iteration=lambda start, row: bar.update(f"start {start + 1}", row["epoch"], max_iter, row["loss"], row["usage"]),
+        )
+    fitted = [Fitted(model, n_rows) for model, n_rows in zip(fit.models, fit.n_rows, strict=True)]
+    best = int(np.argmin([start["loss"] for start in fit.restarts]))
+    return Fitting(RefittedModels(fitted, row_losses, n_classes), fit.scores, fit.history, fit.restarts, best, fit.converged)
+
+
+def _progress_bar(estimator: Any) -> ProgressBar:
+    return ProgressBar(type(estimator).__name__, Console(stderr=True, quiet=not estimator.verbose))
+
+
+def _resolve_loss(loss: str | Loss, is_classifier: bool) -> Loss:
+    if not isinstance(loss, str):
+        return loss
+    suited = {"auto": CrossEntropy, "cross-entropy": CrossEntropy} if is_classifier else {"auto": SquaredError, "squared": SquaredError}
+    if loss not in suited:
+        task = "classification" if is_classifier else "regression"
+        known = "exists, but not for" if loss in LOSSES else "is not known in"
+        raise ValueError(f"loss={loss!r} {known} {task}; choose one of {', '.join(map(repr, suited))}, or pass a loss object.")
+    return suited[loss]()
+
+
+def _make_factory(local_model: Any, examples: Examples) -> Callable[[], nn.Module]:
+    input_shape = examples.X.shape[1:]
+    if local_model is None:
+        return lambda: mlp(input_shape[0], examples.n_outputs, DEEP if input_shape[0] <= FEW_FEATURES else WIDE)
+    module = local_model(input_shape, examples.n_outputs)
+    if not isinstance(module, nn.Module):
+        raise TypeError(f"local_model(input_shape, n_outputs) gave {module!r}, but a torch.nn.Module was expected.")
+    with torch.no_grad():
+        shape = tuple(module.eval()(torch.as_tensor(examples.X[:1], dtype=torch.float32)).shape)
+    if shape != (1, examples.n_outputs):
+        raise ValueError(
+            f"the module of local_model({tuple(input_shape)}, {examples.n_outputs}) answers one row with shape {shape}, "
+            f"but (1, {examples.n_outputs}) was expected; let its last layer have n_outputs units."
+        )
+    return lambda: local_model(input_shape, examples.n_outputs)
+
+
+def _make_local_model(local_model: Any) -> Callable[[int], Any]:
+    seeds = [name for name in local_model.get_params(deep=True) if name == "random_state" or name.endswith("__random_state")]
+    return lambda seed: clone(local_model).set_params(**dict.fromkeys(seeds, int(seed)))
+
+
+ENGINES = {"mlp": fit_by_gradient, "module": fit_by_gradient, "refit": fit_by_refitting}

@@ -1,0 +1,144 @@
+"""What a user passes in, checked once and turned into arrays; every refusal is one sentence that says what to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import _check_sample_weight, check_consistent_length, validate_data
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """Shift and scale of each column, so that networks see numbers around one.
+
+    Examples
+    --------
+    >>> scaling = Scaling.of(np.array([[0.0], [2.0]]))
+    >>> scaling.apply(np.array([[4.0]]))
+    array([[3.]])
+    >>> scaling.undo(np.array([[3.0]]))
+    array([[4.]])
+    """
+
+    center: NDArray[np.float64]
+    scale: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, values: NDArray[Any]) -> Scaling:
+        """Mean and standard deviation of each column; a constant column keeps its unit."""
+        center, scale = values.mean(0, dtype=np.float64), values.std(0, dtype=np.float64)
+        # Rounding leaves a constant column with a tiny deviation of its own; dividing by it would blow up the next value that differs.
+        constant = scale <= 1e-12 * np.maximum(np.abs(center), 1e-300)
+        return cls(center, np.where(constant, 1.0, scale))
+
+    def apply(self, values: NDArray[Any]) -> NDArray[np.float64]:
+        """Into standard units."""
+        return (values - self.center) / self.scale
+
+    def undo(self, values: NDArray[Any]) -> NDArray[np.float64]:
+        """Back into the user's units."""
+        return values * self.scale + self.center
+
+
+def to_numpy(values: Any) -> Any:
+    """A torch tensor as a numpy array; anything else as it is.
+
+    Examples
+    --------
+    >>> import torch
+    >>> to_numpy(torch.ones(2))
+    array([1., 1.], dtype=float32)
+    """
+    return values.detach().cpu().numpy() if hasattr(values, "detach") else values
+
+
+def check_X(estimator: Any, X: Any, *, reset: bool, engine: str) -> Any:
+    """Check the inputs: numbers for networks (`engine` "mlp" or "module"), whatever the local model takes for the refit engine."""
+    if engine == "refit" and hasattr(X, "columns") and len(X):
+        # A frame stays one: pipelines of the user's pick its columns by name.
+        return validate_data(estimator, X, reset=reset, skip_check_array=True)
+    tags = estimator.__sklearn_tags__().input_tags
+    X = validate_data(
+        estimator,
+        to_numpy(X),
+        reset=reset,
+        accept_sparse=["csr", "csc"] if tags.sparse else False,
+        dtype={"mlp": np.float64, "module": np.float32, "refit": "numeric"}[engine],
+        ensure_all_finite=False,
+        allow_nd=engine == "module",
+    )
+    if not tags.allow_nan:
+        refuse_non_finite(X.data if hasattr(X, "tocsr") else X, "X")
+    return X
+
+
+def check_regression_y(y: Any, name: str) -> NDArray[np.float64]:
+    """Check the targets of a regressor: finite numbers, shape (n_samples,) or (n_samples, n_outputs)."""
+    y = np.asarray(_refuse_missing_y(y, name))
+    if y.ndim not in (1, 2) or y.size == 0:
+        raise ValueError(f"y has shape {y.shape}, but numbers of shape (n_samples,) or (n_samples, n_outputs) were expected.")
+    if y.dtype.kind == "c":
+        raise ValueError("Complex data not supported: y holds complex numbers, but real ones were expected.")
+    try:
+        y = y.astype(np.float64)
+    except (TypeError, ValueError):
+        example = y.ravel()[0]
+        raise ValueError(f"y holds {example!r}, but {name} needs numbers; use LeafClassifier for labels.") from None
+    refuse_non_finite(y, "y")
+    return y
+
+
+def _refuse_missing_y(y: Any, name: str) -> Any:
+    if y is None:
+        raise ValueError(f"{name} requires y to be passed, but the target y is None.")
+    return to_numpy(y)
+
+
+def check_classification_y(y: Any, name: str) -> NDArray[Any]:
+    """Check the labels of a classifier: one label for each row, of any type that can be compared, none missing."""
+    from sklearn.utils import column_or_1d
+    from sklearn.utils.multiclass import check_classification_targets
+
+    y = column_or_1d(_refuse_missing_y(y, name), warn=True)
+    if y.dtype.kind == "f":
+        refuse_non_finite(y, "y")
+    check_classification_targets(y)
+    return y
+
+
+def check_weights(sample_weight: Any, X: Any) -> NDArray[np.float64] | None:
+    """Check the weights: one for each row, none negative, not all zero."""
+    if sample_weight is None:
+        return None
+    weight = _check_sample_weight(to_numpy(sample_weight), X, ensure_non_negative=True, dtype=np.float64)
+    if not weight.any():
+        raise ValueError("sample_weight is zero for every row, so there is nothing to learn from; give at least one row a positive weight.")
+    return weight
+
+
+def check_rows(X: Any, y: Any) -> None:
+    """Refuse inputs and targets of different length."""
+    check_consistent_length(X, y)
+
+
+def refuse_non_finite(values: NDArray[Any], name: str) -> None:
+    """Raise one sentence that says how many values are missing or infinite, and where the first one is.
+
+    Examples
+    --------
+    >>> refuse_non_finite(np.array([[1.0, np.nan]]), "X")
+    Traceback (most recent call last):
+    ...
+    ValueError: X holds 1 NaN or infinite values, the first in row 0, column 1; impute them or leave these rows out.
+    """
+    if values.dtype.kind != "f":
+        return
+    bad = ~np.isfinite(values)
+    count = int(bad.sum())
+    if count:
+        first = np.argwhere(bad)[0]
+        where = f"row {first[0]}" + "".join(f", column {i}" for i in first[1:2])
+        raise ValueError(f"{name} holds {count} NaN or infinite values, the first in {where}; impute them or leave these rows out.")

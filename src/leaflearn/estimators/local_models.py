@@ -1,0 +1,127 @@
+"""The fitted local models behind an estimator, asked in one way whatever they are made of.
+
+outputs(X)    what each local model answers: values in the units of y, or probabilities     (N, K, D)
+losses(X, y)  loss of every row under every local model, in the units of training           (N, K)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from leaflearn.core.losses import Loss
+from leaflearn.core.refitting import Fitted, RowLosses
+from leaflearn.core.training import ROWS_AT_ONCE
+from leaflearn.estimators.inputs import Scaling
+
+Floats = NDArray[np.float64]
+
+
+class LocalModels(Protocol):
+    """What an estimator asks of its fitted local models."""
+
+    @property
+    def models(self) -> list[Any]:
+        """The fitted models themselves."""
+
+    def outputs(self, X: Any) -> Floats:
+        """What each local model answers, shape (N, K, D)."""
+
+    def losses(self, X: Any, y: NDArray[Any]) -> Floats:
+        """Loss of every row under every local model, shape (N, K)."""
+
+    def reordered(self, order: NDArray[np.intp]) -> LocalModels:
+        """The same local models in another order."""
+
+
+@dataclass(frozen=True)
+class NetworkModels:
+    """Torch modules, with the scaling that was put around them (None for modules of the user's own)."""
+
+    models: list[nn.Module]
+    loss: Loss
+    x_scaling: Scaling | None
+    y_scaling: Scaling | None
+    is_classifier: bool
+    device: str
+
+    def outputs(self, X: NDArray[Any]) -> Floats:
+        raw = np.concatenate([self._raw(X[rows]).cpu().numpy() for rows in _slices(len(X))])
+        return self.y_scaling.undo(raw) if self.y_scaling else raw
+
+    def losses(self, X: NDArray[Any], y: NDArray[Any]) -> Floats:
+        return np.concatenate([self._losses(X[rows], y[rows]) for rows in _slices(len(X))])
+
+    def reordered(self, order: NDArray[np.intp]) -> NetworkModels:
+        return replace(self, models=[self.models[k] for k in order])
+
+    def _raw(self, X: NDArray[Any]) -> Tensor:
+        answers = self._logits(X)
+        return torch.softmax(answers.double(), -1) if self.is_classifier else answers
+
+    @torch.no_grad()
+    def _logits(self, X: NDArray[Any]) -> Tensor:
+        x = to_tensor(self.x_scaling.apply(X) if self.x_scaling else X, _dtype(self.models[0]), self.device)
+        return torch.stack([module.eval()(x) for module in self.models], 1)  #      (N, K, D)
+
+    def _losses(self, X: NDArray[Any], y: NDArray[Any]) -> Floats:
+        target = self.y_scaling.apply(y) if self.y_scaling else y
+        answers = self._logits(X).transpose(0, 1).double()  #                       (K, N, D)
+        goal = torch.as_tensor(target, device=self.device)
+        return self.loss(answers, goal if self.is_classifier else goal.double()).T.cpu().numpy()
+
+
+@dataclass(frozen=True)
+class RefittedModels:
+    """Scikit-learn models, each fitted on the rows of its context."""
+
+    fitted: list[Fitted]
+    row_losses: RowLosses
+    n_classes: int = 0  # 0 in regression
+
+    @property
+    def models(self) -> list[Any]:
+        return [fitted.model for fitted in self.fitted]
+
+    def outputs(self, X: Any) -> Floats:
+        answers = [self._probabilities(model, X) if self.n_classes else model.predict(X) for model in self.models]
+        return np.stack([np.asarray(answer, dtype=np.float64).reshape(X.shape[0], -1) for answer in answers], 1)
+
+    def losses(self, X: Any, y: NDArray[Any]) -> Floats:
+        return np.stack([self.row_losses(fitted, X, y) for fitted in self.fitted], 1)
+
+    def reordered(self, order: NDArray[np.intp]) -> RefittedModels:
+        return replace(self, fitted=[self.fitted[k] for k in order])
+
+    def _probabilities(self, model: Any, X: Any) -> Floats:
+        """Columns for all classes: a context may have met only some of them."""
+        table = np.zeros((X.shape[0], self.n_classes))  #                           (N, C)
+        if hasattr(model, "predict_proba"):
+            table[:, np.asarray(model.classes_, dtype=int)] = model.predict_proba(X)
+        else:
+            table[np.arange(len(table)), np.asarray(model.predict(X), dtype=int)] = 1.0
+        return table
+
+
+def to_tensor(values: NDArray[Any], dtype: torch.dtype, device: str) -> Tensor:
+    """An array as a tensor of that type, where the models are.
+
+    Examples
+    --------
+    >>> to_tensor(np.ones(1), torch.float32, "cpu")
+    tensor([1.])
+    """
+    return torch.as_tensor(np.ascontiguousarray(values), dtype=dtype, device=device)
+
+
+def _slices(n_rows: int) -> list[slice]:
+    return [slice(start, start + ROWS_AT_ONCE) for start in range(0, n_rows, ROWS_AT_ONCE)]
+
+
+def _dtype(module: nn.Module) -> torch.dtype:
+    return next((p.dtype for p in module.parameters()), torch.float32)

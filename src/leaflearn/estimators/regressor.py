@@ -1,0 +1,178 @@
+"""The regressor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
+from sklearn.utils import column_or_1d, get_tags
+
+from leaflearn.estimators.base import BaseLeaf
+from leaflearn.estimators.engines import Examples, Fitting
+from leaflearn.estimators.inputs import check_regression_y
+
+FLOOR = 1e-12  # of the noise variance, in units of the variance of y: a perfect fit still has a posterior
+
+
+class LeafRegressor(RegressorMixin, BaseLeaf):
+    """Regression where the same input has different answers in hidden contexts.
+
+    Every group of rows goes to the local model that explains it best, and only that model learns from it.
+
+    Parameters
+    ----------
+    n_contexts : int, default=2
+        Number of contexts.
+    local_model : None, callable or scikit-learn regressor, default=None
+        What answers in one context: None for a network sized to the data, which also standardises X and y; a factory
+        `(input_shape, n_outputs) -> torch.nn.Module`, which sees X and y as they are; or any scikit-learn regressor.
+    allocation : {"annealed", "hard", "sampled", "soft"} or rule, default="annealed"
+        How groups are shared out: soft at first and hard in the end; LEAF as printed; LEAF-EM; textbook EM; or an object of your own.
+    temperature : float or "auto", default="auto"
+        Of the allocation, in units of the loss (of the variance of y, with the default local model).
+    init : {"auto", "random"}, default="auto"
+        How starts are made.
+    n_init : int or "auto", default="auto"
+        Number of starts, of which the best is kept.
+    loss : {"auto", "squared"} or loss object, default="auto"
+        Loss of a network.
+    optimizer : {"adamw", "adam", "sgd"} or callable, default="adamw"
+        Optimizer of a network, or a callable `(parameters, lr=...)` such as `torch.optim.RMSprop`.
+    learning_rate : float, default=0.003
+        Its step size.
+    schedule : {"cosine", "linear", "constant"} or callable, default="cosine"
+        How the step size falls as the run goes on.
+    max_epochs : int or "auto", default="auto"
+        Passes over the groups; about 2,000 steps by default, and at least 20 passes, for finding the contexts and
+        again for learning them afresh. For scikit-learn local models: refits of a start.
+    groups_per_step : int, default=32
+        Groups in an optimizer step.
+    rows_per_group : int or None, default=128
+        At most this many rows of a group in a step, drawn anew in each pass.
+    max_grad_norm : float or None, default=None
+        Clip each local model's gradient to this norm.
+    tol, n_iter_no_change : float, int or None, default=1e-4, 20
+        Stop when the objective has not fallen by a share `tol` for this many passes; None never stops early.
+    refresh : bool, default=True
+        After annealing, let new networks learn from the allocation that was found: they never saw the wrong answers.
+    out_of_fold : bool or "auto", default="auto"
+        Score groups only with scikit-learn models that have not seen them; "auto" does so where they learn their rows by heart.
+    callbacks : list of leaflearn.core.training.Callback, default=None
+        Told after every step and every epoch of a network's training.
+    device : str, default="auto"
+        Where networks run.
+    random_state : int, RandomState instance or None, default=None
+        Same seed, same machine, same fit.
+    verbose : int, default=0
+        1 shows a progress bar with loss and usage.
+
+    Attributes
+    ----------
+    n_contexts_ : int
+        Number of contexts.
+    groups_ : ndarray of shape (n_groups,)
+        The groups' labels, sorted where they can be.
+    contexts_ : ndarray of shape (n_groups,)
+        The context of each group; contexts are numbered by falling usage.
+    probabilities_ : ndarray of shape (n_groups, n_contexts_)
+        How sure that is.
+    usage_ : ndarray of shape (n_contexts_,)
+        Share of groups in each context.
+    local_models_ : list
+        The fitted local models.
+    empirical_error_ : float
+        Mean over groups of the mean loss under the best local model.
+    history_ : dict of arrays
+        One row an epoch: epoch, loss, changed, usage, temperature, learning_rate, seconds.
+    restarts_ : list of dict
+        Every start's fate.
+    converged_ : bool
+        Whether the allocation stood still at the end.
+    init_ : str
+        How the start was made.
+
+    Examples
+    --------
+    Two sites measure with opposite signs; nobody wrote down which is which.
+
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LinearRegression
+    >>> rng = np.random.default_rng(0)
+    >>> X, site = rng.normal(size=(200, 1)), np.repeat(np.arange(20), 10)
+    >>> y = np.where(site % 3 == 0, -2.0, 2.0) * X[:, 0]
+    >>> leaf = LeafRegressor(n_contexts=2, local_model=LinearRegression(), random_state=0).fit(X, y, groups=site)
+    >>> leaf.predict_each([[1.0]]).round(3).tolist()
+    [[2.0, -2.0]]
+    >>> leaf.identify([[1.0], [3.0]], [-2.0, -6.0]).context
+    array([1])
+    """
+
+    def _check_y(self, y: Any, reset: bool) -> NDArray[np.float64]:
+        values = check_regression_y(y, type(self).__name__)
+        if reset:
+            values = self._one_output_if_need_be(values)
+            self._y_shape = values.shape[1:]
+        elif values.shape[1:] not in (self._y_shape, ()) or np.prod(values.shape[1:]) != np.prod(self._y_shape):
+            raise ValueError(
+                f"y has shape {values.shape}, but {type(self).__name__} was fitted with {int(np.prod(self._y_shape))} outputs."
+            )
+        return values.reshape(len(values), -1)
+
+    def _one_output_if_need_be(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        if values.ndim == 1 or self.__sklearn_tags__().target_tags.multi_output:
+            return values
+        if values.shape[1] > 1:
+            raise ValueError(
+                f"y has {values.shape[1]} outputs, but local_model={self.local_model!r} predicts one; fit one estimator for each."
+            )
+        return column_or_1d(values, warn=True)
+
+    def _answer(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
+        return outputs.reshape(*outputs.shape[:-1], *self._y_shape)
+
+    def score(self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None) -> float:
+        """Coefficient of determination.
+
+        With `groups`, every second row of a group identifies its context and the others are scored; without, the most used context
+        predicts all rows.
+
+        Parameters
+        ----------
+        X, y
+            Labelled rows.
+        groups, sample_weight : array of shape (n_samples,), default=None
+            The group and the weight of each row.
+
+        Returns
+        -------
+        float
+            At most 1; 0 is a constant.
+        """
+        return self._score(r2_score, X, y, groups, sample_weight)
+
+    def _noise(self, fitting: Fitting, examples: Examples) -> tuple[float, float]:
+        variance = fitting.scores.min(1).sum() / len(examples.y)  # of the residuals, a row and an output
+        constant = float(examples.y.var(0).mean()) if self._engine == "module" else 1.0  # else the loss is in units of the variance
+        # A row's loss is the mean over its outputs, its log-likelihood a sum over them.
+        return 2.0 * max(variance, FLOOR * constant) / examples.n_outputs, constant or 1.0
+
+    def _empirical_error(self, mean_losses: NDArray[np.float64], examples: Examples) -> float:
+        """In the units of y: the loss of training is in units of its variance, except for modules of the user's own."""
+        if self._engine == "module":
+            return float(mean_losses.mean())
+        if examples.n_outputs == 1:
+            scale = examples.y.std()
+            return float(mean_losses.mean() * (scale**2 or 1.0))
+        outputs = self._local_models.outputs(examples.X)[np.arange(len(examples.y)), self.contexts_[examples.group]]
+        rows = np.square(outputs - examples.y).mean(1) * (1.0 if examples.weight is None else examples.weight)
+        mass = np.bincount(examples.group, examples.weight)
+        return float((np.bincount(examples.group, rows) / mass).mean())
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True  # two contexts are wrong for the plain problems of scikit-learn's checks
+        tags.target_tags.multi_output = self._engine != "refit" or get_tags(self.local_model).target_tags.multi_output
+        return tags

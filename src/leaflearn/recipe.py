@@ -1,0 +1,224 @@
+"""The default way to fit networks: find the contexts, then learn them afresh.
+
+    search   several starts side by side, annealed; the one that explains the groups best is kept
+    refresh  new local models learn from its allocation
+
+While annealing, every model learns a little from every group, and a network that has learned wrong answers by heart does not forget them:
+its training error falls to nothing, its test error stays high. New models never see the wrong answers.
+
+Estimators and experiments alike come through here, so a better default is made in one place.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from leaflearn.core.allocation import RULES, Annealed, Given, Rule, make_rule
+from leaflearn.core.batches import GroupedExamples
+from leaflearn.core.losses import CrossEntropy, Loss
+from leaflearn.core.model_set import STACK_BELOW, Factory, ModelSet, make_model_set
+from leaflearn.core.training import Callback, Schedule, Training
+
+SMALL_STARTS = 4  # starts of small networks, which run side by side and cost little more than one
+STEPS = 2000  # of each stage, on a small task; a larger one gets MIN_EPOCHS
+MIN_EPOCHS = 20
+GIVEN = 0.3  # share of the refresh for which the allocation is held; then it is hard and may still mend itself
+WORSE = 0.01  # of the best constant's loss: how much worse fresh models may explain the groups
+
+MakeOptimizer = Callable[..., torch.optim.Optimizer]
+OPTIMIZERS: dict[str, MakeOptimizer] = {
+    "adam": torch.optim.Adam,
+    "adamw": torch.optim.AdamW,
+    "sgd": lambda parameters, lr: torch.optim.SGD(parameters, lr=lr, momentum=0.9, weight_decay=1e-4),  # the paper's, in regression
+}
+
+
+class RecoveryWarning(UserWarning):
+    """The contexts that were found may not be the right ones."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to fit: every choice in one place, `"auto"` where the data decide.
+
+    Examples
+    --------
+    >>> Recipe(max_epochs=5).allocation
+    'annealed'
+    """
+
+    allocation: str | Rule = "annealed"
+    temperature: float | str = "auto"
+    n_init: int | str = "auto"
+    optimizer: str | MakeOptimizer = "adamw"
+    learning_rate: float = 0.003
+    schedule: str | Schedule = "cosine"
+    max_epochs: int | str = "auto"
+    groups_per_step: int = 32
+    rows_per_group: int | None = 128
+    max_grad_norm: float | None = None
+    tol: float = 1e-4
+    n_iter_no_change: int | None = 20
+    refresh: bool = True
+    stacked: bool | None = None
+    callbacks: Sequence[Callback] = ()
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The start that was kept, and what became of the others."""
+
+    modules: list[nn.Module]  # K local models
+    scores: NDArray[np.float64]  # summed loss of every model on every group        (m, K)
+    history: dict[str, NDArray[Any]]
+    restarts: list[dict[str, Any]]  # of every start: its error, and whether it was kept
+    best_restart: int
+    converged: bool
+    error: float  # mean over groups of the mean loss under the best model
+
+
+def fit_networks(
+    factory: Factory,
+    data: GroupedExamples,
+    loss: Loss,
+    n_contexts: int,
+    recipe: Recipe,
+    random_state: np.random.RandomState,
+    device: str | torch.device = "cpu",
+) -> Fit:
+    """Fit `n_contexts` local models made by `factory`, from several starts side by side, and keep the best.
+
+    Examples
+    --------
+    >>> import numpy as np, torch
+    >>> from leaflearn.core.losses import SquaredError
+    >>> data = GroupedExamples(torch.zeros(8, 1), torch.tensor([[1.0], [-1.0]]).repeat(4, 1), torch.arange(8))
+    >>> fit = fit_networks(lambda: torch.nn.Linear(1, 1), data, SquaredError(), 2, Recipe(max_epochs=5), np.random.RandomState(0))
+    >>> fit.scores.shape
+    (8, 2)
+    """
+    seed = int(random_state.randint(2**31 - 1))
+    rule = resolve_rule(recipe.allocation, recipe.temperature, loss, data.y)
+    with seeded(seed):
+        shape = (_count_starts(recipe.n_init, factory), n_contexts)
+        generator = torch.Generator().manual_seed(seed)
+        found = _keep_best(_train(make_model_set(factory, shape, recipe.stacked, device), data, loss, rule, recipe, generator, "search"))
+        if not (recipe.refresh and isinstance(rule, Annealed) and n_contexts > 1):
+            return found
+        start = Given(torch.as_tensor(found.scores.argmin(-1)), until=GIVEN)
+        fresh = _keep_best(_train(make_model_set(factory, shape, recipe.stacked, device), data, loss, start, recipe, generator, "refresh"))
+    return _choose(found, fresh, loss.of_best_constant(data.y))
+
+
+def _train(
+    models: ModelSet, data: GroupedExamples, loss: Loss, rule: Rule, recipe: Recipe, generator: torch.Generator, stage: str
+) -> Training:
+    return Training(
+        models,
+        data,
+        loss,
+        rule,
+        _make_optimizer(recipe, models.parameters()),
+        max_epochs=_count_epochs(recipe, data.n_groups),
+        groups_per_step=recipe.groups_per_step,
+        rows_per_group=recipe.rows_per_group,
+        schedule=recipe.schedule,
+        tol=recipe.tol,
+        n_iter_no_change=recipe.n_iter_no_change,
+        max_grad_norm=recipe.max_grad_norm,
+        generator=generator,
+        callbacks=recipe.callbacks,
+        stage=stage,
+    ).run()
+
+
+def _choose(found: Fit, fresh: Fit, unit: float) -> Fit:
+    """The fresh models, unless they explain the groups clearly worse; the history tells of both stages."""
+    history = {name: np.concatenate([found.history[name], fresh.history[name]]) for name in found.history}
+    history["epoch"] = np.arange(1, len(history["epoch"]) + 1)
+    kept = fresh if fresh.error - found.error < WORSE * unit else found
+    return replace(kept, history=history, restarts=found.restarts, best_restart=found.best_restart)
+
+
+def resolve_rule(allocation: str | Rule, temperature: float | str, loss: Loss, y: Tensor) -> Rule:
+    """The rule by its name, with the temperature that fits the data where it is "auto".
+
+    Annealing starts at half the loss of the best constant prediction. The other rules have the paper's temperatures: 1 for cross-entropy,
+    0.1 for squared error (Appendix D).
+
+    Examples
+    --------
+    >>> import torch
+    >>> from leaflearn.core.losses import SquaredError
+    >>> resolve_rule("annealed", "auto", SquaredError(), torch.tensor([[0.0], [2.0]]))
+    Annealed(start=0.5, until=0.75)
+    """
+    if not isinstance(allocation, str):
+        return allocation
+    if allocation not in RULES:
+        raise ValueError(f"allocation={allocation!r} is not known; choose one of {', '.join(map(repr, RULES))}, or pass a rule object.")
+    if isinstance(temperature, str):
+        if allocation == "annealed":
+            temperature = 0.5 * loss.of_best_constant(y) or 1.0  # constant targets cost nothing: any temperature will do
+        else:
+            temperature = 1.0 if isinstance(loss, CrossEntropy) else 0.1
+    return make_rule(allocation, temperature)
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Seed torch's global generator, which layers and dropout draw from, and give it back as it was.
+
+    Examples
+    --------
+    >>> with seeded(0):
+    ...     _ = torch.rand(1)
+    """
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        yield
+
+
+def _count_starts(n_init: int | str, factory: Factory) -> int:
+    if not isinstance(n_init, str):
+        return n_init
+    return SMALL_STARTS if sum(p.numel() for p in factory().parameters()) <= STACK_BELOW else 1
+
+
+def _count_epochs(recipe: Recipe, n_groups: int) -> int:
+    if not isinstance(recipe.max_epochs, str):
+        return recipe.max_epochs
+    steps_per_epoch = math.ceil(n_groups / recipe.groups_per_step)
+    return max(MIN_EPOCHS, math.ceil(STEPS / steps_per_epoch))
+
+
+def _make_optimizer(recipe: Recipe, parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
+    make = OPTIMIZERS[recipe.optimizer] if isinstance(recipe.optimizer, str) else recipe.optimizer
+    return make(parameters, lr=recipe.learning_rate)
+
+
+def _keep_best(training: Training) -> Fit:
+    scores = training.score_all_groups().cpu().numpy()  #                                                   (R, m, K)
+    sizes = training.data.sizes.cpu().numpy()
+    errors = (scores.min(-1) / sizes).mean(-1)  #                                                           (R,)
+    best = int(np.argmin(np.where(np.isfinite(errors), errors, np.inf)))
+    n_contexts = scores.shape[-1]
+    history = training.columns(best)
+    return Fit(
+        modules=training.models.modules()[best * n_contexts : (best + 1) * n_contexts],
+        scores=scores[best],
+        history=history,
+        restarts=[{"error": float(error), "kept": r == best} for r, error in enumerate(errors)],
+        best_restart=best,
+        converged=bool(history["changed"][-1] <= 0.01),
+        error=float(errors[best]),
+    )

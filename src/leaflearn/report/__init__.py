@@ -1,0 +1,1 @@
+"""Pictures and pages. Here, and nowhere below, matplotlib is imported."""

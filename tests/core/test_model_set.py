@@ -1,0 +1,106 @@
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+from leaflearn.core.algorithm import step
+from leaflearn.core.allocation import Annealed, Hard
+from leaflearn.core.batches import Batches
+from leaflearn.core.losses import SquaredError
+from leaflearn.core.model_set import LoopedModels, StackedModels, make_model_set
+
+
+class Residual(nn.Module):
+    """Not a plain chain of layers, so it is stacked under vmap; it has a buffer too."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner, self.outer = nn.Linear(2, 2), nn.Linear(2, 1)
+        self.register_buffer("shift", torch.ones(2))
+
+    def forward(self, x):
+        return self.outer(x + torch.tanh(self.inner(x + self.shift)))
+
+
+def chain():
+    return nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 8, bias=False), nn.GELU(), nn.Linear(8, 1))
+
+
+OPTIMIZERS = {
+    "sgd": lambda p: torch.optim.SGD(p, lr=0.05, momentum=0.9, weight_decay=1e-4),
+    "adamw": lambda p: torch.optim.AdamW(p, lr=0.01),
+}
+
+
+def parameters_of(models):
+    return torch.cat([p.detach().flatten() for module in models.modules() for p in module.parameters()])
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("rule", [Hard(), Annealed(0.5)])
+@pytest.mark.parametrize("max_grad_norm", [None, 0.1])
+@pytest.mark.parametrize("factory", [chain, Residual, lambda: nn.Linear(2, 1)])
+def test_looped_and_stacked_agree_over_fifty_steps(factory, max_grad_norm, rule, optimizer):
+    torch.manual_seed(0)
+    modules = [factory().double() for _ in range(6)]
+    looped, stacked = LoopedModels(copy.deepcopy(modules), (2, 3)), StackedModels(copy.deepcopy(modules), (2, 3))
+    optimizers = [OPTIMIZERS[optimizer](models.parameters()) for models in (looped, stacked)]
+    for t in range(50):
+        batches = Batches(torch.randn(12, 2).double(), torch.randn(12, 1).double(), torch.arange(12) // 3)
+        for models, moves in zip((looped, stacked), optimizers, strict=True):
+            step(models, batches, SquaredError(), rule, moves, progress=t / 50, max_grad_norm=max_grad_norm)
+    torch.testing.assert_close(parameters_of(looped), parameters_of(stacked), rtol=0, atol=1e-5)
+
+
+def test_small_chains_are_stacked_and_everything_else_is_looped():
+    assert isinstance(make_model_set(chain, (2,)), StackedModels)
+    assert isinstance(make_model_set(lambda: nn.Linear(400, 400), (2,)), LoopedModels)  # 160,000 parameters
+    assert isinstance(make_model_set(Residual, (2,)), LoopedModels)
+    assert isinstance(make_model_set(lambda: nn.Sequential(nn.Linear(2, 1), nn.Dropout()), (2,)), LoopedModels)
+    assert isinstance(make_model_set(Residual, (2,), stacked=True), StackedModels)
+
+
+@pytest.mark.parametrize("layer", [nn.Dropout(), nn.BatchNorm1d(1)])
+def test_layers_that_differ_in_training_cannot_be_stacked(layer):
+    with pytest.raises(ValueError, match=r"^modules with batch norm or dropout cannot be stacked; use stacked=False$"):
+        make_model_set(lambda: nn.Sequential(nn.Linear(2, 1), layer), (2,), stacked=True)
+
+
+@pytest.mark.parametrize("factory", [chain, Residual])
+def test_unstacking_gives_the_modules_back(factory):
+    modules = [factory() for _ in range(3)]
+    x = torch.randn(5, 2)
+    unstacked = StackedModels(copy.deepcopy(modules), (3,)).modules()
+    for before, after in zip(modules, unstacked, strict=True):
+        torch.testing.assert_close(before(x), after(x))
+
+
+@pytest.mark.parametrize("stacked", [True, False])
+def test_state_round_trip(stacked):
+    one, other = (make_model_set(Residual, (3,), stacked=stacked) for _ in range(2))
+    x = torch.randn(4, 2)
+    assert not torch.equal(one(x), other(x))
+    other.load_state_dict(one.state_dict())
+    torch.testing.assert_close(one(x), other(x), rtol=0, atol=0)
+
+
+def test_pictures_run_with_channels_last_and_learn_only_from_won_rows():
+    seen = []
+
+    class Spy(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.convolution, self.head = nn.Conv2d(3, 4, 3), nn.Linear(4, 2)
+
+        def forward(self, x):
+            seen.append((torch.is_grad_enabled(), len(x), x.is_contiguous(memory_format=torch.channels_last)))
+            return self.head(self.convolution(x).mean((2, 3)))
+
+    models = make_model_set(Spy, (2,))
+    batches = Batches(torch.randn(6, 3, 5, 5), torch.randn(6, 2), torch.arange(6) // 2)
+    weights = step(models, batches, SquaredError(), Hard(), torch.optim.SGD(models.parameters(), lr=0.1)).weights
+    assert all(channels_last for _, _, channels_last in seen)
+    assert [rows for gradient, rows, _ in seen if not gradient] == [6, 6]  # every model scores every row
+    won = [int(2 * wins) for wins in weights.sum(0) if wins]
+    assert [rows for gradient, rows, _ in seen if gradient] == won  # and learns only from the rows it won
