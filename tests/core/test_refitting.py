@@ -18,7 +18,8 @@ from sklearn.tree import ExtraTreeRegressor
 
 from leaflearn.core.allocation import Annealed, Given, Hard, Sampled, Soft
 from leaflearn.core.batches import balance
-from leaflearn.core.refitting import ClassRowLoss, ConstantModel, Fitted, SquaredRowLoss, refit
+from leaflearn.core.refitting import refit
+from leaflearn.core.row_losses import ClassRowLoss, ConstantModel, Fitted, SquaredRowLoss
 from leaflearn.core.training import NonFiniteLossError
 
 SQUARED = SquaredRowLoss()
@@ -175,15 +176,25 @@ def test_a_stand_still_is_a_fixed_point():
 
 
 def test_annealing_does_not_stop_before_the_temperature_is_zero():
-    x, y, group, domain = lines(0, sizes=[10] * 10)  # clear from the start: a hard run would stand still at once
-    rule = Annealed(0.5 * y.var(), until=0.5)
-    found = refit(linear, x, y, group, SQUARED, rule, 2, n_init=1, max_iter=20, start=domain, rng=np.random.default_rng(0))
+    x, y, group, _ = lines(0, sizes=[10] * 10)
+    rule = Annealed(1e6 * y.var(), until=0.5)  # so hot that all groups are shared evenly, and nothing moves, for ten iterations
+    found = refit(linear, x, y, group, SQUARED, rule, 2, n_init=1, max_iter=20, rng=np.random.default_rng(0))
     assert found.converged
     assert 11 <= len(found.history["epoch"]) < 20
     temperature = found.history["temperature"]
     assert temperature[0] == pytest.approx(rule.start)
     assert np.all(np.diff(temperature[:11]) < 0)
     assert np.all(temperature[10:] == 0)
+
+
+def test_annealing_cut_short_still_ends_hard(spied):
+    x, y, group, _ = lines(0, sizes=[3] * 8, noise=1.0)
+    rule = Annealed(y.var())
+    found = refit(Spy, numbered(x), y, group, SQUARED, rule, 2, out_of_fold=False, n_init=1, max_iter=2, rng=np.random.default_rng(0))
+    assert found.history["temperature"][-1] > 0
+    for k, model in enumerate(found.models):
+        assert model.weight is None
+        assert set(group[model.saw]) == set(np.flatnonzero(found.contexts == k))
 
 
 def test_equal_groups_and_a_hard_rule_pass_no_weights(spied):
@@ -220,16 +231,19 @@ def test_soft_rules_pass_the_posterior_as_weights(spied):
         assert np.ptp(model.weight) > 0.01
 
 
-def test_models_without_weights_get_whole_groups_drawn_from_the_posterior(spied):
-    x, y, group, _ = lines(0, sizes=[2] * 400, noise=1.0)
-    refit(PlainSpy, numbered(x), y, group, SQUARED, Soft(1e9), 2, out_of_fold=False, n_init=1, max_iter=3, rng=np.random.default_rng(0))
-    fits = [set(saw) for event, _, saw in spied if event == "fit"]
-    for a, b in zip(fits[::2], fits[1::2], strict=True):  # the two contexts of an iteration
-        assert a | b == set(range(800))
+def test_models_without_weights_get_whole_groups_drawn_from_the_weights(spied):
+    x, y, group, _ = lines(0, sizes=[2] * 400)
+
+    def rule(scores, sizes, group_id, progress, generator):
+        return torch.tensor([0.8, 0.2], dtype=scores.dtype).expand_as(scores).clone()
+
+    refit(PlainSpy, numbered(x), y, group, SQUARED, rule, 2, out_of_fold=False, n_init=1, max_iter=3, rng=np.random.default_rng(0))
+    fits = [set(group[saw]) for event, _, saw in spied if event == "fit"]
+    for a, b in zip(fits[::2], fits[1::2], strict=True):  # the two contexts of an iteration: a partition of the groups
+        assert a | b == set(range(400))
         assert not a & b
-        assert set(group[list(a)]).isdisjoint(group[list(b)])
     assert fits[2] != fits[4]  # drawn anew
-    assert all(abs(len(a) - 400) < 5 * np.sqrt(800) for a in fits)  # at this temperature either context is as likely
+    assert all(abs(len(a) - 320) < 5 * np.sqrt(400 * 0.8 * 0.2) for a in fits[2::2])  # the first fit is the start's
 
 
 @pytest.mark.parametrize("make", [lambda seed: KNeighborsRegressor(2), lambda seed: make_pipeline(StandardScaler(), LinearRegression())])
@@ -358,12 +372,19 @@ def test_an_idle_context_is_revived_on_the_worst_served_groups(spied):
     assert np.all(found.history["usage"][-1] > 0)
 
 
-def test_an_idle_context_that_nobody_needs_keeps_its_model():
+def test_an_idle_context_gets_the_worst_served_groups_once_and_then_keeps_its_model(spied):
     x, y, group, _ = lines(0, sizes=[6] * 8)
-    found = refit(linear, x, y, group, SQUARED, Given(torch.zeros(8, dtype=torch.long)), 2, out_of_fold=False, rng=np.random.default_rng(0))
-    np.testing.assert_array_equal(found.contexts, 0)
+    start, nobody_in_1 = np.arange(8) % 2, Given(torch.zeros(8, dtype=torch.long))
+    options = {"out_of_fold": False, "start": start, "n_init": 1, "rng": np.random.default_rng(0)}
+    found = refit(Spy, numbered(x), y, group, SQUARED, nobody_in_1, 2, **options)
+    even = start[group] == 0
+    residual = (y - x @ np.linalg.lstsq(x[even], y[even], rcond=None)[0]) ** 2
+    worst = np.argmax(np.bincount(group, residual))
     assert found.converged
-    assert np.isfinite(found.models[1].predict(x)).all()
+    assert found.restarts[0]["n_iter"] == 3  # on its start, on the worst-served group, idle
+    np.testing.assert_array_equal(found.contexts, 0)
+    assert set(group[found.models[1].saw]) == {worst}
+    assert sum(set(group[saw]) == {worst} for event, _, saw in spied if event == "fit") == 1
 
 
 def test_a_listener_can_end_the_search():

@@ -23,7 +23,7 @@ Watch = Callable[[str], ProgressBar]  # the name of a learner -> its progress ba
 
 
 class RecordContexts(Callback):
-    """Keeps the context of every group after every epoch of the search, for each of the starts that run side by side.
+    """Keeps the context of every group after every epoch of the search for them, for each of the starts that run side by side.
 
     Examples
     --------
@@ -36,7 +36,7 @@ class RecordContexts(Callback):
 
     def on_epoch(self, training: Training) -> None:
         """Keep a copy."""
-        if training.stage == "search":  # what follows learns from the allocation that was found
+        if training.stage != "refresh":  # which learns from the allocation that was found
             self.contexts.append(training.contexts.numpy().copy())
 
 

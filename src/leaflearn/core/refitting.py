@@ -14,106 +14,22 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from leaflearn.core.allocation import Annealed, Rule
+from leaflearn.core.row_losses import ConstantModel, Fitted, Floats, RowLosses
 from leaflearn.core.training import NonFiniteLossError
 
-Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Take = Callable[[Any, Ints], Any]  # rows of whatever container x is
 
 NEGLIGIBLE = 1e-3  # a group this much lighter than the heaviest of its context is left out of the refit
 STILL = 1e-3  # an allocation whose weights move less than this stands still
 MEMORISED = 0.8  # loss on own groups over loss on others, below which scores are taken out of fold
-
-
-class Fitted(NamedTuple):
-    """A local model and how much it has seen."""
-
-    model: Any
-    n_rows: float
-
-
-class RowLosses(Protocol):
-    """What the engine asks of a loss."""
-
-    def __call__(self, fitted: Fitted, x: Any, y: NDArray[Any]) -> Floats:
-        """Loss of every row under a fitted model, shape (N,)."""
-
-
-@dataclass(frozen=True)
-class SquaredRowLoss:
-    """Squared error in units of `scale`, averaged over the outputs.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> model = ConstantModel(3)
-    >>> SquaredRowLoss(scale=2.0)(Fitted(model, 5), np.zeros((2, 1)), np.array([3.0, 7.0]))
-    array([0., 4.])
-    """
-
-    scale: float | Floats = 1.0  # one for all outputs, or (D,)
-
-    def __call__(self, fitted: Fitted, x: Any, y: NDArray[Any]) -> Floats:
-        error = (np.asarray(fitted.model.predict(x), dtype=np.float64).reshape(y.shape) - y) / self.scale
-        return np.asarray(np.square(error).reshape(len(y), -1).mean(1))
-
-
-@dataclass(frozen=True)
-class ClassRowLoss:
-    """Log-loss where the model knows probabilities, 0/1 error where it does not. Class labels are 0..n_classes-1.
-
-    A model fitted on n rows is not believed to be surer than n rows can make it: one pseudo-count is spread evenly over all classes.
-    Without it a class that a context has not met yet would cost infinitely much there, and the allocation would freeze.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> met_only_one = Fitted(ConstantModel(1), n_rows=9)
-    >>> np.exp(-ClassRowLoss(n_classes=2)(met_only_one, np.zeros((2, 1)), np.array([0, 1])))
-    array([0.05, 0.95])
-    """
-
-    n_classes: int
-
-    def __call__(self, fitted: Fitted, x: Any, y: NDArray[Any]) -> Floats:
-        model, n = fitted
-        if not hasattr(model, "predict_proba"):
-            return np.asarray(model.predict(x) != y, dtype=np.float64)
-        known = np.zeros((len(y), self.n_classes))  #                                       (N, C)
-        known[:, np.asarray(model.classes_, dtype=int)] = model.predict_proba(x)  # a context may have met only some of the classes
-        p = (n * known[np.arange(len(y)), y] + 1 / self.n_classes) / (n + 1)  #             (N,)
-        return np.asarray(-np.log(p))
-
-
-class ConstantModel:
-    """The local model of a context with a single class, which most classifiers refuse to fit.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> ConstantModel(2).predict(np.zeros((3, 1)))
-    array([2, 2, 2])
-    """
-
-    def __init__(self, label: int) -> None:
-        self.classes_ = np.array([label])
-
-    def fit(self, x: Any, y: NDArray[Any]) -> ConstantModel:
-        self.classes_ = np.unique(y)[:1]
-        return self
-
-    def predict(self, x: Any) -> NDArray[Any]:
-        return np.repeat(self.classes_, x.shape[0])
-
-    def predict_proba(self, x: Any) -> Floats:
-        return np.ones((x.shape[0], 1))
 
 
 @dataclass(frozen=True)
@@ -124,6 +40,7 @@ class Refitted:
     --------
     >>> import numpy as np
     >>> from leaflearn.core.allocation import Hard
+    >>> from leaflearn.core.row_losses import ClassRowLoss
     >>> x, y, group = np.zeros((2, 1)), np.array([0, 1]), np.array([0, 1])
     >>> found = refit(ConstantModel, x, y, group, ClassRowLoss(2), Hard(), 2, rng=np.random.default_rng(0))
     >>> sorted(found.history)
@@ -189,6 +106,7 @@ def refit(
     >>> import numpy as np
     >>> from sklearn.linear_model import LinearRegression
     >>> from leaflearn.core.allocation import Annealed
+    >>> from leaflearn.core.row_losses import SquaredRowLoss
     >>> rng = np.random.default_rng(0)
     >>> x, group = rng.normal(size=(120, 1)), np.repeat(np.arange(30), 4)
     >>> y = np.where(group % 2, 2.0, -2.0) * x[:, 0]  # the odd groups rise, the even ones fall

@@ -38,8 +38,8 @@ def as_labels(groups: Any) -> NDArray[Any]:
     >>> as_labels([("site", 1), ("site", 2)])
     array([('site', 1), ('site', 2)], dtype=object)
     """
-    if isinstance(groups, list | tuple) and any(isinstance(label, list | tuple | frozenset) for label in groups):
-        values = np.empty(len(groups), dtype=object)  # numpy would make a table of equally long tuples
+    if isinstance(groups, list | tuple) and not _alike(groups):
+        values = np.empty(len(groups), dtype=object)  # numpy would make a table of tuples, and text of a mixture
         values[:] = groups
     else:
         values = np.asarray(groups)
@@ -62,6 +62,12 @@ def find_groups(groups: NDArray[Any], known: NDArray[Any]) -> NDArray[np.intp]:
     position = {label: i for i, label in enumerate(known.tolist())}
     labels, inverse = encode_groups(groups, len(groups))
     return np.array([position.get(label, -1) for label in labels.tolist()], dtype=np.intp)[inverse]
+
+
+def _alike(labels: Sequence[Any]) -> bool:
+    """Are these plain labels of one kind, which numpy can keep as they are?"""
+    kinds = {type(label) for label in labels}
+    return len(kinds) <= 1 and not kinds & {list, tuple, frozenset}
 
 
 def _encode_objects(labels: Sequence[Hashable]) -> tuple[NDArray[Any], NDArray[np.intp]]:

@@ -251,7 +251,9 @@ class BaseLeaf(BaseEstimator):
         self._warn_about_single_rows(group)
         is_classifier = hasattr(self, "classes_")
         if is_classifier and len(np.unique(target)) < 2:
-            raise ValueError(f"y holds one class only, {self.classes_[target[0]]!r}, but a classifier needs at least two classes.")
+            raise ValueError(
+                f"y holds one class only, {self.classes_[target[:1]].tolist()[0]!r}, but a classifier needs at least two classes."
+            )
         return Examples(X, target, group, weight, len(self.classes_) if is_classifier else target.shape[1], is_classifier)
 
     def _warn_about_single_rows(self, group: NDArray[np.intp]) -> None:

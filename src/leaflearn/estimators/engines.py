@@ -16,7 +16,8 @@ from torch import nn
 
 from leaflearn.core.batches import GroupedExamples
 from leaflearn.core.losses import LOSSES, CrossEntropy, Loss, SquaredError
-from leaflearn.core.refitting import ClassRowLoss, Fitted, SquaredRowLoss, refit
+from leaflearn.core.refitting import refit
+from leaflearn.core.row_losses import ClassRowLoss, Fitted, SquaredRowLoss
 from leaflearn.estimators.inputs import Scaling
 from leaflearn.estimators.local_models import LocalModels, NetworkModels, RefittedModels, to_tensor
 from leaflearn.estimators.progress import ProgressBar
@@ -25,8 +26,8 @@ from leaflearn.recipe import Recipe, fit_networks, resolve_rule
 
 FEW_FEATURES = 20
 DEEP, WIDE = (64, 64, 64), (256,)  # widths of the default local model for few features, and for many
-N_INIT = 10  # starts of the refit engine
-MAX_ITER = 50  # refits of a start
+N_INIT = 4  # starts of the refit engine
+MAX_ITER = 30  # refits of a start
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ def check_regression_y(y: Any, name: str) -> NDArray[np.float64]:
     try:
         y = y.astype(np.float64)
     except (TypeError, ValueError):
-        example = y.ravel()[0]
+        example = y.ravel()[:1].tolist()[0]
         raise ValueError(f"y holds {example!r}, but {name} needs numbers; use LeafClassifier for labels.") from None
     refuse_non_finite(y, "y")
     return y
@@ -113,10 +113,10 @@ def check_weights(sample_weight: Any, X: Any) -> NDArray[np.float64] | None:
     """Check the weights: one for each row, none negative, not all zero."""
     if sample_weight is None:
         return None
-    weight = _check_sample_weight(to_numpy(sample_weight), X, ensure_non_negative=True, dtype=np.float64)
-    if not weight.any():
+    sample_weight = to_numpy(sample_weight)
+    if not np.any(sample_weight):
         raise ValueError("sample_weight is zero for every row, so there is nothing to learn from; give at least one row a positive weight.")
-    return weight
+    return _check_sample_weight(sample_weight, X, ensure_non_negative=True, dtype=np.float64)
 
 
 def check_rows(X: Any, y: Any) -> None:

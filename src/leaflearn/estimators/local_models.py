@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from leaflearn.core.losses import Loss
-from leaflearn.core.refitting import Fitted, RowLosses
+from leaflearn.core.row_losses import Fitted, RowLosses
 from leaflearn.core.training import ROWS_AT_ONCE
 from leaflearn.estimators.inputs import Scaling
 

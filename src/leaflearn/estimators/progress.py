@@ -45,7 +45,7 @@ class ProgressBar(Callback):
         if stage != self._stage:
             self._fill()
             self._stage = stage
-            self._task = self._progress.add_task(f"{self._title} {stage:<7}", total=total, state="")
+            self._task = self._progress.add_task(f"{self._title} {stage:<8}", total=total, state="")
         shares = "/".join(f"{100 * share:.0f}" for share in usage)
         self._progress.update(self._task, completed=done, total=total, state=f"loss {loss:.4g}  usage {shares} %")
 
