@@ -33,6 +33,7 @@ SMALL_STARTS = 4  # starts of small networks, which run side by side and cost li
 STEPS = 2000  # of each stage, on a small task; a larger one gets MIN_EPOCHS
 MIN_EPOCHS = 20
 GIVEN = 0.3  # share of the refresh for which the allocation is held; then it is hard and may still mend itself
+STILL = 0.01  # share of groups that may have moved in the last epoch of a converged run
 WORSE = 0.01  # of the best constant's loss: how much worse fresh models may explain the groups
 
 MakeOptimizer = Callable[..., torch.optim.Optimizer]
@@ -84,6 +85,7 @@ class Fit:
     restarts: list[dict[str, Any]]  # of every start: its error, and whether it was kept
     best_restart: int
     converged: bool
+    stopped: bool  # by a callback
     error: float  # mean over groups of the mean loss under the best model
 
 
@@ -119,7 +121,7 @@ def fit_networks(
             return _keep_best(_train(models, data, loss, rule, recipe, generator, stage))
 
         found = run(rule, "search" if twice else "training")
-        if not twice:
+        if not twice or found.stopped:
             return found
         fresh = run(Given(torch.as_tensor(found.scores.argmin(-1)), until=GIVEN), "refresh")
     return _choose(found, fresh, loss.of_best_constant(data.y))
@@ -217,14 +219,19 @@ def _keep_best(training: Training) -> Fit:
     sizes = training.data.sizes.cpu().numpy()
     errors = (scores.min(-1) / sizes).mean(-1)  #                                                           (R,)
     best = int(np.argmin(np.where(np.isfinite(errors), errors, np.inf)))
+    still = training.columns()["changed"][-1] <= STILL  #                                                   (R,)
     n_contexts = scores.shape[-1]
     history = training.columns(best)
     return Fit(
         modules=training.models.modules()[best * n_contexts : (best + 1) * n_contexts],
         scores=scores[best],
         history=history,
-        restarts=[{"error": float(error), "kept": r == best} for r, error in enumerate(errors)],
+        restarts=[
+            {"error": float(error), "kept": r == best, "n_iter": training.epoch, "converged": bool(still[r])}
+            for r, error in enumerate(errors)
+        ],
         best_restart=best,
-        converged=bool(history["changed"][-1] <= 0.01),
+        converged=bool(still[best]),
+        stopped=training.stopped,
         error=float(errors[best]),
     )

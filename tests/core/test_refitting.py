@@ -147,9 +147,9 @@ def test_shapes_and_bookkeeping_with_ragged_groups_under_every_rule(out_of_fold)
 def test_best_start_wins_and_models_belong_to_their_groups():
     x, y, group, _ = lines(0, sizes=[3] * 20, n_contexts=3, noise=1.0)
     found = refit(linear, x, y, group, SQUARED, Hard(), 3, n_init=6, out_of_fold=False, rng=np.random.default_rng(0))
-    assert len({restart["loss"] for restart in found.restarts}) > 1
+    assert len({restart["error"] for restart in found.restarts}) > 1
     chosen = found.scores[np.arange(20), found.contexts]
-    assert (chosen / 3).mean() == pytest.approx(min(restart["loss"] for restart in found.restarts))
+    assert (chosen / 3).mean() == pytest.approx(min(restart["error"] for restart in found.restarts))
     for k, model in enumerate(found.models):
         rows = found.contexts[group] == k
         np.testing.assert_allclose(model.coef_, LinearRegression().fit(x[rows], y[rows]).coef_)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
-from leaflearn.report.plots import Panel, plot_allocation, plot_answers, plot_curves, readme_picture
+from leaflearn.report.plots import Panel, plot_allocation, plot_answers, plot_curves
 from leaflearn.report.style import FAINT, INK, PALETTE, STYLE
 
 X = np.linspace(-1.0, 1.0, 9)
@@ -84,12 +84,6 @@ def test_answers_show_the_picture_the_right_way_round():
     shown = figure.axes[0].images[0].get_array()
     assert shown[0, 1].tolist() == [1.0, 0.0, 0.0]
     assert shown[1, 0].tolist() == [0.0, 0.0, 0.0]
-
-
-def test_the_readme_picture_sets_the_average_beside_the_functions():
-    figure = readme_picture(X, POINTS, 0 * X, FOUND, NAMES)
-    assert [axes.get_title(loc="left") for axes in figure.axes] == ["One model: an average that nobody gave", "Found"]
-    assert [len(axes.lines) for axes in figure.axes] == [1, 2]
 
 
 def test_fonts_are_large_and_the_users_settings_stay(monkeypatch):

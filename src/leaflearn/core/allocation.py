@@ -147,8 +147,32 @@ class Given:
         if progress >= self.until:
             return Hard()(scores, sizes)
         assert group_id is not None, "a given allocation needs to know which groups these are"
-        chosen = torch.as_tensor(self.contexts, device=scores.device)[group_id]
+        chosen = torch.as_tensor(self.contexts)[group_id].to(scores.device)
         return one_hot(chosen.expand(scores.shape[:-1]), scores.shape[-1], scores.dtype)
+
+
+def temperature_of(rule: Rule, progress: float) -> float:
+    """The temperature that a rule has now, the highest where restarts differ; 0 for rules that know none.
+
+    Examples
+    --------
+    >>> temperature_of(Annealed(start=2.0, until=0.5), progress=0.25), temperature_of(Hard(), progress=0.25)
+    (1.0, 0.0)
+    """
+    temperature = getattr(rule, "temperature", 0.0)
+    return float(torch.as_tensor(temperature(progress) if callable(temperature) else temperature).max())
+
+
+def settled_at(rule: Rule) -> float:
+    """The progress from which a rule no longer changes by itself.
+
+    Examples
+    --------
+    >>> settled_at(Annealed(start=1.0)), settled_at(Hard())
+    (0.75, 0.0)
+    """
+    until = float(getattr(rule, "until", 0.0))
+    return until if math.isfinite(until) else 0.0  # what never changes is settled from the start
 
 
 def make_rule(name: str, temperature: Temperature) -> Rule:

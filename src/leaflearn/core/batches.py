@@ -69,6 +69,7 @@ class GroupedExamples:
 
     def __init__(self, x: Tensor, y: Tensor, group: Tensor, weight: Tensor | None = None) -> None:
         self.x, self.y, self.group, self.weight = x, y, group, weight
+        self._device = x.device  # indices are made on the processor, where the generator is, and follow the data
         self.sizes = torch.bincount(group)  #                                   (m,)
         self._rows = torch.argsort(group, stable=True)  # rows, group by group   (N,)
 
@@ -107,11 +108,12 @@ class GroupedExamples:
             part = slice(start, start + rows_at_once)
             group_id, local = torch.unique(self.group[part], return_inverse=True)
             weight = None if self.weight is None else self._whole_weight[part]
-            yield Batches(self.x[part], self.y[part], local, group_id, weight=weight, n_groups=len(group_id))
+            yield Batches(self.x[part], self.y[part], local.to(self._device), group_id, weight=weight, n_groups=len(group_id))
 
     def _take(self, rows: Tensor, local: Tensor, group_id: Tensor) -> Batches:
-        weight = None if self.weight is None else balance(self.weight[rows], local, len(group_id))
-        return Batches(self.x[rows], self.y[rows], local, group_id, rows, weight, len(group_id))
+        at, local = rows.to(self._device), local.to(self._device)
+        weight = None if self.weight is None else balance(self.weight[at], local, len(group_id))
+        return Batches(self.x[at], self.y[at], local, group_id, rows, weight, len(group_id))
 
     def _shuffle_inside_groups(self, generator: torch.Generator) -> Tensor:
         shuffled = torch.randperm(len(self.group), generator=generator)
@@ -120,7 +122,7 @@ class GroupedExamples:
     @cached_property
     def _whole_weight(self) -> Tensor:
         assert self.weight is not None
-        return balance(self.weight, self.group, self.n_groups)
+        return balance(self.weight, self.group.to(self._device), self.n_groups)
 
 
 def balance(weight: Tensor, group: Tensor, n_groups: int) -> Tensor:
@@ -132,6 +134,6 @@ def balance(weight: Tensor, group: Tensor, n_groups: int) -> Tensor:
     >>> balance(torch.tensor([1.0, 3.0, 7.0]), torch.tensor([0, 0, 1]), 2)
     tensor([0.5000, 1.5000, 1.0000])
     """
-    total = torch.zeros(n_groups, dtype=weight.dtype).index_add_(0, group, weight)
+    total = torch.zeros(n_groups, dtype=weight.dtype, device=weight.device).index_add_(0, group, weight)
     size = torch.bincount(group, minlength=n_groups)
     return weight * (size / total)[group]

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from leaflearn.core.allocation import Annealed, Rule
+from leaflearn.core.allocation import Rule, settled_at, temperature_of
 from leaflearn.core.row_losses import ConstantModel, Fitted, Floats, RowLosses
 from leaflearn.core.training import NonFiniteLossError
 
@@ -29,7 +29,7 @@ Take = Callable[[Any, Ints], Any]  # rows of whatever container x is
 
 NEGLIGIBLE = 1e-3  # a group this much lighter than the heaviest of its context is left out of the refit
 STILL = 1e-3  # an allocation whose weights move less than this stands still
-MEMORISED = 0.8  # loss on own groups over loss on others, below which scores are taken out of fold
+MEMORISED = 0.9  # loss on own groups over loss on others, below which scores are taken out of fold
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Refitted:
     history: dict[str, NDArray[Any]]  # of equal length; usage is (T, K)
     converged: bool  # the allocation stood still
     out_of_fold: bool  # what was done, where "auto" was asked for
-    restarts: list[dict[str, Any]]  # loss, n_iter and converged of every start
+    restarts: list[dict[str, Any]]  # error, kept, n_iter and converged of every start
 
 
 def refit(
@@ -133,7 +133,7 @@ def refit(
         history={name: np.array([row[name] for row in best.history]) for name in best.history[0]},
         converged=best.converged,
         out_of_fold=judge,
-        restarts=[{"loss": run.loss, "n_iter": len(run.history), "converged": run.converged} for run in runs],
+        restarts=[{"error": run.loss, "kept": run is best, "n_iter": len(run.history), "converged": run.converged} for run in runs],
     )
 
 
@@ -266,17 +266,15 @@ class _Run:
         self.record(before.argmax(1), progress, time.perf_counter() - began)
         self.revive()
         # While the temperature falls, an allocation that stands still may yet fall apart.
-        settled = not isinstance(self.rule, Annealed) or progress >= self.rule.until
-        self.converged = settled and bool(np.abs(self.weights - before).max() < STILL)
+        self.converged = progress >= settled_at(self.rule) and bool(np.abs(self.weights - before).max() < STILL)
 
     def record(self, was_in: Ints, progress: float, seconds: float) -> None:
-        temperature = self.rule.temperature(progress) if isinstance(self.rule, Annealed) else getattr(self.rule, "temperature", 0.0)
         row = {
             "epoch": len(self.history) + 1,
             "loss": self.loss,
             "changed": float((self.contexts != was_in).mean()),
             "usage": np.bincount(self.contexts, minlength=self.n_contexts) / self.task.n_groups,
-            "temperature": float(temperature),
+            "temperature": temperature_of(self.rule, progress),
             "seconds": seconds,
         }
         self.history.append(row)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from leaflearn.core.algorithm import score, step
-from leaflearn.core.allocation import Annealed, Rule
+from leaflearn.core.allocation import Rule, settled_at, temperature_of
 from leaflearn.core.batches import GroupedExamples
 from leaflearn.core.losses import Loss
 from leaflearn.core.model_set import ModelSet
@@ -120,6 +120,7 @@ class Training:
         self.generator = generator or torch.Generator().manual_seed(0)
         self.callbacks, self.stage = callbacks, stage
         self.epoch = 0
+        self.stopped = False  # by a callback
         self.n_steps = 0
         self.history: dict[str, list[Any]] = {}
         *restarts, _ = models.shape
@@ -137,9 +138,10 @@ class Training:
 
     def run(self) -> Training:
         """Train to the end, to the plateau, or until a callback says stop."""
-        stop = False
-        while self.epoch < self.max_epochs and not stop:
-            stop = self.run_epoch() or self.has_levelled_off()
+        while self.epoch < self.max_epochs and not self.stopped:
+            self.stopped = self.run_epoch()
+            if self.has_levelled_off():
+                break
         return self
 
     def run_epoch(self) -> bool:
@@ -172,10 +174,9 @@ class Training:
     def _settled_at(self) -> float:
         """The progress from which a plateau means something: under a falling temperature the objective is a moving target, and what a high
         learning rate cannot improve a lower one still can."""
-        rule = self.rule.until if isinstance(self.rule, Annealed) else 0.0
         low = max(LOW_RATE, self.schedule(1.0))
         rate = next(i / 100 for i in range(101) if i == 100 or self.schedule(i / 100) <= low)
-        return max(rule, rate)
+        return max(settled_at(self.rule), rate)
 
     def score_all_groups(self) -> Tensor:
         """Summed loss of every model on every group of the training set, shape (..., m, K)."""
@@ -220,13 +221,12 @@ class Training:
     def _record(self, value: Tensor, changed: Tensor, seconds: float) -> None:
         n_contexts = self.models.shape[-1]
         usage = torch.stack([(self.contexts == k).double().mean(-1) for k in range(n_contexts)], -1)  # (..., K)
-        temperature = self.rule.temperature(self.progress) if isinstance(self.rule, Annealed) else getattr(self.rule, "temperature", 0.0)
         row = {
             "epoch": self.epoch,
             "loss": value.numpy(),
             "changed": changed.numpy(),
             "usage": usage.numpy(),
-            "temperature": float(torch.as_tensor(temperature).max()),
+            "temperature": temperature_of(self.rule, self.progress),
             "learning_rate": self.optimizer.param_groups[0]["lr"],
             "seconds": seconds,
         }

@@ -22,7 +22,7 @@ from leaflearn.estimators.inputs import Scaling
 from leaflearn.estimators.local_models import LocalModels, NetworkModels, RefittedModels, to_tensor
 from leaflearn.estimators.progress import ProgressBar
 from leaflearn.networks import mlp
-from leaflearn.recipe import Recipe, fit_networks, resolve_rule
+from leaflearn.recipe import Recipe, fit_networks, resolve_rule, seeded
 
 FEW_FEATURES = 20
 DEEP, WIDE = (64, 64, 64), (256,)  # widths of the default local model for few features, and for many
@@ -131,7 +131,7 @@ def fit_by_refitting(estimator: Any, examples: Examples, random_state: np.random
             on_iteration=lambda start, row: bar.update(f"start {start + 1}", row["epoch"], max_iter, row["loss"], row["usage"]),
         )
     fitted = [Fitted(model, n_rows) for model, n_rows in zip(fit.models, fit.n_rows, strict=True)]
-    best = int(np.argmin([start["loss"] for start in fit.restarts]))
+    best = [start["kept"] for start in fit.restarts].index(True)
     return Fitting(RefittedModels(fitted, row_losses, n_classes), fit.scores, fit.history, fit.restarts, best, fit.converged)
 
 
@@ -154,7 +154,8 @@ def _make_factory(local_model: Any, examples: Examples) -> Callable[[], nn.Modul
     input_shape = examples.X.shape[1:]
     if local_model is None:
         return lambda: mlp(input_shape[0], examples.n_outputs, DEEP if input_shape[0] <= FEW_FEATURES else WIDE)
-    module = local_model(input_shape, examples.n_outputs)
+    with seeded(0):  # a look at one module must not move the global generator
+        module = local_model(input_shape, examples.n_outputs)
     if not isinstance(module, nn.Module):
         raise TypeError(f"local_model(input_shape, n_outputs) gave {module!r}, but a torch.nn.Module was expected.")
     with torch.no_grad():

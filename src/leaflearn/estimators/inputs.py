@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length, validate_data
 
 
@@ -99,9 +101,6 @@ def _refuse_missing_y(y: Any, name: str) -> Any:
 
 def check_classification_y(y: Any, name: str) -> NDArray[Any]:
     """Check the labels of a classifier: one label for each row, of any type that can be compared, none missing."""
-    from sklearn.utils import column_or_1d
-    from sklearn.utils.multiclass import check_classification_targets
-
     y = column_or_1d(_refuse_missing_y(y, name), warn=True)
     if y.dtype.kind == "f":
         refuse_non_finite(y, "y")

@@ -86,9 +86,15 @@ class LeafRegressor(RegressorMixin, BaseLeaf):
     empirical_error_ : float
         Mean over groups of the mean loss under the best local model.
     history_ : dict of arrays
-        One row an epoch: epoch, loss, changed, usage, temperature, learning_rate, seconds.
+        One row an epoch, or a refit: epoch, loss, changed, usage, temperature, seconds; of networks learning_rate too.
     restarts_ : list of dict
-        Every start's fate.
+        Every start's fate: error, kept, n_iter, converged.
+    best_restart_ : int
+        Which of them was kept.
+    context_order_ : ndarray of shape (n_contexts_,)
+        The number that each context had while it was trained, as callbacks saw it.
+    n_iter_ : int
+        Epochs, or refits, of the start that was kept.
     converged_ : bool
         Whether the allocation stood still at the end.
     init_ : str

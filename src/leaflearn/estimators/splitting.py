@@ -38,6 +38,8 @@ class WithinGroupKFold(BaseCrossValidator):
     [0 2 4 5] [1 3]
     """
 
+    __metadata_request__split = {"groups": True}  # as GroupKFold does
+
     def __init__(self, n_splits: int = 5, *, shuffle: bool = False, random_state: Any = None) -> None:
         self.n_splits = n_splits
         self.shuffle = shuffle

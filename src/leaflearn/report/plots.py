@@ -151,20 +151,6 @@ def plot_answers(images: Array, answers: Array, truths: Array, names: Sequence[s
     return figure
 
 
-def readme_picture(x: Array, points: tuple[Array, Array], one_model: Array, recovered: Panel, names: Sequence[str]) -> Figure:
-    """Draw the whole idea in two panels: the average of one model (N,), and the functions that came apart.
-
-    Examples
-    --------
-    >>> x = np.linspace(0, 1, 5)
-    >>> figure = readme_picture(x, (x, x), 0 * x, Panel("LEAF", np.stack([x, -x], axis=1), [0, 1]), ["up", "down"])
-    >>> figure.axes[0].get_title(loc="left")
-    'One model: an average that nobody gave'
-    """
-    average = Panel("One model: an average that nobody gave", one_model[:, None], [-1])
-    return plot_curves(x, points, [average, recovered], names)
-
-
 def _draw_panel(axes: Axes, x: Array, points: tuple[Array, Array], panel: Panel) -> None:
     colors = FAINT if panel.point_domains is None else [color_of(d) for d in panel.point_domains]
     axes.scatter(*points, s=34, c=colors, alpha=0.3, linewidths=0)
