@@ -1,0 +1,44 @@
+"""The package as a whole: what importing it costs, and what its front page says."""
+
+import re
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import leaflearn
+
+ROOT = Path(__file__).parents[1]
+
+
+def test_importing_the_package_is_cheap():
+    code = "import sys, leaflearn; print(*sorted({'torch', 'sklearn', 'matplotlib', 'pandas'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == ""
+
+
+def test_every_public_name_can_be_had():
+    assert all(getattr(leaflearn, name) is not None for name in leaflearn.__all__)
+    with pytest.raises(AttributeError, match=r"^module 'leaflearn' has no attribute 'LeafTransformer'$"):
+        leaflearn.LeafTransformer  # noqa: B018
+
+
+@pytest.mark.parametrize("page", [path.relative_to(ROOT).as_posix() for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]])
+def test_links_between_pages_lead_somewhere(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    targets = re.findall(r"\]\((?!https?:|#)([^)#]+)", text)
+    missing = [target for target in targets if not ((ROOT / page).parent / target).exists()]
+    assert missing == []
+
+
+@pytest.mark.parametrize("example", sorted(path.name for path in (ROOT / "examples").glob("*.py")))
+def test_examples_are_short_and_run(example, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", [example])
+    monkeypatch.setattr("leaflearn.recipe.STEPS", 100)  # to see that it runs, not what it finds
+    path = ROOT / "examples" / example
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 80
+    runpy.run_path(str(path), run_name="__main__")
+    assert capsys.readouterr().out
+    assert list(tmp_path.iterdir()), "a plot_ example leaves a picture behind"
