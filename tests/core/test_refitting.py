@@ -265,7 +265,7 @@ def test_out_of_fold_no_group_is_scored_by_a_model_that_saw_it(spied, rule):
 
 
 def test_auto_scores_out_of_fold_what_learns_by_heart_and_only_that():
-    x, y, group, _ = lines(0, sizes=[5] * 60)
+    x, y, group, _ = lines(0, sizes=[10] * 300)
     makers = {True: lambda seed: KNeighborsRegressor(1), False: linear}
     for expected, make in makers.items():
         for seed in range(3):

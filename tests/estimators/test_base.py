@@ -185,7 +185,7 @@ def test_one_context_has_an_infinite_margin(conflict):
 def test_posterior_is_the_gaussian_likelihood_of_the_residuals(conflict):
     rng = np.random.default_rng(0)
     y = conflict.y + rng.normal(0, 2.0, 120)
-    leaf = LeafRegressor(local_model=LinearRegression(), random_state=0).fit(conflict.X, y, conflict.groups)
+    leaf = LeafRegressor(local_model=LinearRegression(), out_of_fold=False, random_state=0).fit(conflict.X, y, conflict.groups)
     chosen = leaf.predict(conflict.X, groups=conflict.groups)
     variance = np.square(chosen - y).mean()
     residuals = np.square(leaf.predict_each(conflict.X[:3]) - y[:3, None]).sum(0)

@@ -112,7 +112,7 @@ def check_weights(sample_weight: Any, X: Any) -> NDArray[np.float64] | None:
     """Check the weights: one for each row, none negative, not all zero."""
     if sample_weight is None:
         return None
-    sample_weight = to_numpy(sample_weight)
+    sample_weight = np.asarray(to_numpy(sample_weight))
     if not np.any(sample_weight):
         raise ValueError("sample_weight is zero for every row, so there is nothing to learn from; give at least one row a positive weight.")
     return _check_sample_weight(sample_weight, X, ensure_non_negative=True, dtype=np.float64)
