@@ -49,8 +49,7 @@ def demo(output: Path, seed: int, as_json: bool, quick: bool) -> None:
     with _one_thread():
         for name, story in STORIES.items():
             progress.print(f"[bold]{story.heading}[/]")
-            settings = story.settings | (QUICK if quick else {})
-            result = compare(DATASETS[name](), seed, lambda learner: ProgressBar(f"{learner:<6}", progress), **settings)
+            result = compare(DATASETS[name](), seed, lambda learner: ProgressBar(f"{learner:<6}", progress), **(QUICK if quick else {}))
             sections.append(tell(story, result))
             answers[name] = _as_json(result)
             _show(console, sections[-1])

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
-from torch import nn
 
 from leaflearn.cli.comparison import Comparison
-from leaflearn.networks import mlp
 from leaflearn.report.page import Picture, Section, to_png
 from leaflearn.report.plots import Panel, plot_allocation, plot_answers, plot_curves
 
@@ -33,18 +30,6 @@ class Story:
     explanation: str
     table_note: str
     draw: Callable[[Comparison], list[Picture]]
-    settings: dict[str, Any] = field(default_factory=dict)  # of all three learners, where the defaults of the estimators do not do
-
-
-def pixel_network(input_shape: tuple[int, ...], n_outputs: int) -> nn.Module:
-    """One wide layer on pixels as they are: scaled one by one, the ones at the rim, which hardly vary, would drown the others.
-
-    Examples
-    --------
-    >>> pixel_network((192,), 18)[0]
-    Linear(in_features=192, out_features=256, bias=True)
-    """
-    return mlp(input_shape[0], n_outputs, hidden=(256,))
 
 
 def tell(story: Story, result: Comparison) -> Section:
@@ -123,6 +108,5 @@ STORIES: dict[str, Story] = {
         "To one model for all, a red seven is half the time a seven and half the time red.",
         "Share of wrong answers on 497 test pictures; in each column, of the learner's model that is best there.",
         draw_digits,
-        {"local_model": pixel_network, "max_epochs": 40, "n_init": 1},
     ),
 }
