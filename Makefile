@@ -42,10 +42,12 @@ bench: .venv/ready-dev
 	$(PYTHON) -m venv .venv
 
 .venv/ready: .venv/bin/python pyproject.toml constraints.txt
+	@echo "Installing leaflearn and what it needs into .venv; the first time this takes a minute or two."
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
 	@touch $@
 
 .venv/ready-dev: .venv/bin/python pyproject.toml constraints.txt
+	@echo "Installing leaflearn and what its tests need into .venv; the first time this takes a minute or two."
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
 	@touch $@ .venv/ready
 

@@ -29,6 +29,7 @@ Take = Callable[[Any, Ints], Any]  # rows of whatever container x is
 
 NEGLIGIBLE = 1e-3  # a group this much lighter than the heaviest of its context is left out of the refit
 STILL = 1e-3  # an allocation whose weights move less than this stands still
+STARTS, STARTS_OUT_OF_FOLD = 4, 2  # out of fold a start costs as many times more as there are folds, and fails less often
 MEMORISED = 0.9  # loss on own groups over loss on others, below which scores are taken out of fold
 
 
@@ -66,7 +67,7 @@ def refit(
     rule: Rule,
     n_contexts: int,
     *,
-    n_init: int = 4,
+    n_init: int | Literal["auto"] = "auto",
     max_iter: int = 30,
     out_of_fold: bool | Literal["auto"] = "auto",
     n_folds: int = 5,
@@ -88,6 +89,8 @@ def refit(
         row, 0..m-1, in any order.
     row_losses, rule
         The measure (`SquaredRowLoss`, `ClassRowLoss`) and the allocation rule.
+    n_init
+        Starts; "auto" makes four, or two where scores are taken out of fold.
     max_iter
         Refits of a start at most; an annealed temperature falls over them.
     out_of_fold
@@ -118,7 +121,8 @@ def refit(
     task = _Task(make_model, x, np.asarray(y), np.asarray(group), _balance(sample_weight, group), row_losses, take)
     judge = task.learns_by_heart(n_contexts, rng) if out_of_fold == "auto" else bool(out_of_fold)
     runs: list[_Run] = []
-    for i, stream in enumerate(rng.spawn(n_init)):  # a stream each: a start does not depend on how long the others took
+    n_starts = (STARTS_OUT_OF_FOLD if judge else STARTS) if n_init == "auto" else n_init
+    for i, stream in enumerate(rng.spawn(n_starts)):  # a stream each: a start does not depend on how long the others took
         first = start if i == 0 and start is not None else stream.permutation(np.arange(task.n_groups) % n_contexts)
         runs.append(_Run(task, rule, np.eye(n_contexts)[first], task.splits(n_folds if judge else 1, stream), stream))
         if runs[-1].run(max_iter, i, on_iteration):

@@ -26,7 +26,6 @@ from leaflearn.recipe import Recipe, fit_networks, resolve_rule, seeded
 
 FEW_FEATURES = 20
 DEEP, WIDE = (64, 64, 64), (256,)  # widths of the default local model for few features, and for many
-N_INIT = 4  # starts of the refit engine
 MAX_ITER = 30  # refits of a start
 
 
@@ -111,7 +110,6 @@ def fit_by_refitting(estimator: Any, examples: Examples, random_state: np.random
     row_losses = ClassRowLoss(n_classes) if n_classes else SquaredRowLoss(Scaling.of(y).scale)
     targets = torch.as_tensor(examples.y if n_classes else Scaling.of(examples.y).apply(examples.y))  # in the units of the row losses
     rule = resolve_rule(estimator.allocation, estimator.temperature, _resolve_loss("auto", examples.is_classifier), targets)
-    n_init = N_INIT if estimator.n_init == "auto" else estimator.n_init
     max_iter = MAX_ITER if estimator.max_epochs == "auto" else estimator.max_epochs
     with _progress_bar(estimator) as bar:
         fit = refit(
@@ -122,7 +120,7 @@ def fit_by_refitting(estimator: Any, examples: Examples, random_state: np.random
             row_losses,
             rule,
             estimator.n_contexts,
-            n_init=n_init,
+            n_init=estimator.n_init,
             max_iter=max_iter,
             out_of_fold=estimator.out_of_fold,
             sample_weight=examples.weight,

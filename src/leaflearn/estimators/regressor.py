@@ -36,7 +36,8 @@ class LeafRegressor(RegressorMixin, BaseLeaf):
     init : {"auto", "random"}, default="auto"
         How starts are made.
     n_init : int or "auto", default="auto"
-        Number of starts, of which the best is kept.
+        Number of starts, of which the best is kept; "auto" makes four of small networks, which run side by side, one of large ones, and
+        two or four of scikit-learn models.
     loss : {"auto", "squared"} or loss object, default="auto"
         Loss of a network.
     optimizer : {"adamw", "adam", "sgd"} or callable, default="adamw"
