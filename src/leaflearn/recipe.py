@@ -66,7 +66,7 @@ class Recipe:
     schedule: str | Schedule = "cosine"
     max_epochs: int | str = "auto"
     groups_per_step: int = 32
-    rows_per_group: int | None = 128
+    rows_per_group: int | None = 32
     max_grad_norm: float | None = None
     tol: float = 1e-4
     n_iter_no_change: int | None = 20

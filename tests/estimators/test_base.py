@@ -111,6 +111,10 @@ REFUSED = {
         {"context": [0, 1, 0]},
         "context has type int64 and shape (3,), but a whole number, one for each of the 2 rows, or an Identification was expected.",
     ),
+    "context and groups": (
+        {"context": 0, "groups": [0, 1]},
+        "both context and groups are given, and they may disagree; give one of them.",
+    ),
     "unknown group": ({"groups": [0, 99]}, "group 99 is not known; identify it from a few labelled rows first."),
     "groups too short": ({"groups": [0]}, "groups has 1 entries, but X has 2 rows; give one group label for every row."),
 }

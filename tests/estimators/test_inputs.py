@@ -1,6 +1,7 @@
 # ruff: noqa: E501  # exact sentences are easier to compare on one line
 """Every kind of input that users have, and one exact sentence for every kind that cannot be used."""
 
+import pickle
 import re
 
 import numpy as np
@@ -195,7 +196,21 @@ REFUSED = {
     "a missing group": (X, Y, [None, 1, 1, 2, 2, 2], "groups holds 1 missing values; give these rows a group of their own or leave them out."),
     "one group": (
         X, Y, np.zeros(6),
-        "n_contexts=2 contexts cannot be told apart in 1 groups (n_samples=6); give at least as many groups as contexts.",
+        "there are fewer groups (1, n_samples=6) than contexts (n_contexts=2); give more groups or ask for fewer contexts.",
+    ),
+    "a column name as groups": (X, Y, "site", "groups='site' is a single text, but one label for every row was expected; pass the column itself."),
+    "text columns": (
+        pd.DataFrame({"a": Y, "shop": list("nsnsns"), "when": pd.date_range("2026", periods=6)}), Y, GROUPS,
+        "X holds columns that are not numbers ('shop', 'when'); encode them as numbers or leave them out.",
+    ),
+    "NaN in a named column": (
+        pd.DataFrame(NAN, columns=["a", "b"]), Y, GROUPS,
+        "X holds 1 NaN or infinite values, the first in row 2, column 'b'; impute them or leave these rows out.",
+    ),
+    "no columns": (pd.DataFrame(index=range(6)), Y, GROUPS, "X is a frame of shape (6, 0) without columns, but at least one column of numbers was expected."),
+    "pictures": (
+        np.zeros((6, 3, 8, 8)), Y, GROUPS,
+        "X has shape (6, 3, 8, 8), but the default local model takes rows of features; pass a module factory as local_model, or reshape X to (n_samples, n_features).",
     ),
     "zero rows": (X[:0], Y[:0], GROUPS[:0], "Found array with 0 sample(s) (shape=(0, 2)) while a minimum of 1 is required by LeafRegressor."),
 }  # fmt: skip
@@ -234,6 +249,12 @@ PARAMETERS = {
     "n_init": ("many", "n_init='many', but a whole number of at least 1 was expected."),
     "groups_per_step": ("auto", "groups_per_step='auto', but a whole number of at least 1 was expected."),
     "learning_rate": (-1, "learning_rate=-1, but a positive number was expected."),
+    "temperature": (0, "temperature=0, but a positive number was expected."),
+    "rows_per_group": (2.5, "rows_per_group=2.5, but a whole number of at least 1 was expected."),
+    "n_iter_no_change": (0, "n_iter_no_change=0, but a whole number of at least 1 was expected."),
+    "max_grad_norm": (-1, "max_grad_norm=-1, but a positive number was expected."),
+    "out_of_fold": (3, "out_of_fold=3 is not known; choose one of True, False, 'auto'."),
+    "callbacks": ([print], "callbacks holds something that is not a leaflearn.core.training.Callback; pass a list of such objects."),
     "optimizer": ("magic", "optimizer='magic' is not known; choose one of 'adam', 'adamw', 'sgd'."),
     "schedule": ("magic", "schedule='magic' is not known; choose one of 'constant', 'linear', 'cosine'."),
     "init": ("magic", "init='magic' is not known; choose one of 'auto', 'random'."),
@@ -254,16 +275,59 @@ def test_a_wrong_parameter_gets_one_sentence(name):
         LeafRegressor(**{name: value}).fit(X, Y, GROUPS)
 
 
+def test_a_device_that_is_not_there_gets_one_sentence():
+    with pytest.raises(ValueError, match=r"^device='cuda:99' cannot be used here \(.*\); use 'auto' or 'cpu'\.$"):
+        LeafRegressor(device="cuda:99").fit(X, Y, GROUPS)
+
+
 def test_a_module_of_the_wrong_shape_gets_one_sentence():
     message = "the module of local_model((2,), 1) answers one row with shape (1, 5), but (1, 1) was expected; let its last layer have n_outputs units."
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         LeafRegressor(local_model=lambda shape, n_outputs: nn.Linear(2, 5)).fit(X, Y, GROUPS)
 
 
-def test_a_local_model_that_is_none_of_the_three_kinds_gets_one_sentence():
-    message = (
-        "local_model='mlp' is neither None, a factory (input_shape, n_outputs) -> torch.nn.Module, nor a scikit-learn estimator object; "
-        "pass one of these."
-    )
+LOCAL_MODELS = {
+    "text": (
+        "mlp",
+        "local_model='mlp' is neither None, a factory (input_shape, n_outputs) -> torch.nn.Module, nor a scikit-learn estimator object; pass one of these.",
+    ),
+    "a class": (LinearRegression, "local_model=LinearRegression is a class, but an object was expected; write LinearRegression()."),
+    "a module": (
+        nn.Linear(2, 1),
+        "local_model is a torch module, but every context needs one of its own; pass a function or class that makes one.",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", LOCAL_MODELS)
+def test_a_local_model_that_is_none_of_the_three_kinds_gets_one_sentence(kind):
+    local_model, message = LOCAL_MODELS[kind]
     with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
-        LeafRegressor(local_model="mlp").fit(X, Y, GROUPS)
+        LeafRegressor(local_model=local_model).fit(X, Y, GROUPS)
+
+
+class Net(nn.Module):
+    def __init__(self, input_shape, n_outputs):
+        super().__init__()
+        self.layer = nn.Linear(input_shape[0], n_outputs)
+
+    def forward(self, x):
+        return self.layer(x)
+
+
+def test_a_module_class_is_a_factory():
+    leaf = LeafRegressor(local_model=Net, **QUICK).fit(X, Y, GROUPS)
+    assert all(isinstance(model, Net) for model in leaf.local_models_)
+    assert np.isfinite(pickle.loads(pickle.dumps(leaf)).predict(X)).all()
+
+
+def test_a_module_that_cannot_take_a_row_gets_one_sentence():
+    message = "the module of local_model((2,), 1) cannot take one row of X: mat1 and mat2 shapes cannot be multiplied (1x2 and 9x1)."
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        LeafRegressor(local_model=lambda shape, n_outputs: nn.Linear(9, n_outputs)).fit(X, Y, GROUPS)
+
+
+@pytest.mark.parametrize("labels", [["a", None, "b", "a", "b", "a"], pd.Series(["a", np.nan, "b", "a", "b", "a"], dtype=object)])
+def test_missing_labels_get_one_sentence(labels):
+    with pytest.raises(ValueError, match=r"^y holds 1 missing labels; leave these rows out, or give them a label of their own\.$"):
+        LeafClassifier().fit(X, labels, GROUPS)

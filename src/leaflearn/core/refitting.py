@@ -29,7 +29,9 @@ Take = Callable[[Any, Ints], Any]  # rows of whatever container x is
 
 NEGLIGIBLE = 1e-3  # a group this much lighter than the heaviest of its context is left out of the refit
 STILL = 1e-3  # an allocation whose weights move less than this stands still
-STARTS, STARTS_OUT_OF_FOLD = 4, 2  # out of fold a start costs as many times more as there are folds, and fails less often
+# In sample, and out of fold, where a start costs as many times more as there are folds, and fails less often.
+STARTS, STARTS_OUT_OF_FOLD = 4, 1
+MAX_ITER, MAX_ITER_OUT_OF_FOLD = 30, 20
 MEMORISED = 0.9  # loss on own groups over loss on others, below which scores are taken out of fold
 
 
@@ -68,7 +70,7 @@ def refit(
     n_contexts: int,
     *,
     n_init: int | Literal["auto"] = "auto",
-    max_iter: int = 30,
+    max_iter: int | Literal["auto"] = "auto",
     out_of_fold: bool | Literal["auto"] = "auto",
     n_folds: int = 5,
     sample_weight: Floats | None = None,
@@ -90,9 +92,9 @@ def refit(
     row_losses, rule
         The measure (`SquaredRowLoss`, `ClassRowLoss`) and the allocation rule.
     n_init
-        Starts; "auto" makes four, or two where scores are taken out of fold.
+        Starts; "auto" makes four, or one where scores are taken out of fold.
     max_iter
-        Refits of a start at most; an annealed temperature falls over them.
+        Refits of a start at most, 30 or 20 for "auto"; an annealed temperature falls over them.
     out_of_fold
         Judge a group only by models that have not seen it; "auto" tries whether the model learns its rows by heart.
     n_folds
@@ -102,7 +104,7 @@ def refit(
     start
         Contexts (m,) from which the first start goes; the others begin with a random partition of the groups.
     on_iteration
-        Called with the number of the start and a row of its history; a true answer ends the search.
+        Called with the number of the start and a row of its history, with `max_iter` beside it; a true answer ends the search.
 
     Examples
     --------
@@ -122,10 +124,11 @@ def refit(
     judge = task.learns_by_heart(n_contexts, rng) if out_of_fold == "auto" else bool(out_of_fold)
     runs: list[_Run] = []
     n_starts = (STARTS_OUT_OF_FOLD if judge else STARTS) if n_init == "auto" else n_init
+    n_refits = (MAX_ITER_OUT_OF_FOLD if judge else MAX_ITER) if max_iter == "auto" else max_iter
     for i, stream in enumerate(rng.spawn(n_starts)):  # a stream each: a start does not depend on how long the others took
         first = start if i == 0 and start is not None else stream.permutation(np.arange(task.n_groups) % n_contexts)
         runs.append(_Run(task, rule, np.eye(n_contexts)[first], task.splits(n_folds if judge else 1, stream), stream))
-        if runs[-1].run(max_iter, i, on_iteration):
+        if runs[-1].run(n_refits, i, on_iteration):
             break
     best = min(runs, key=lambda run: run.loss)
     final = best.fit_on_all()
@@ -259,7 +262,7 @@ class _Run:
         stop = False
         while len(self.history) < max_iter and not self.converged and not stop:
             self.iterate(len(self.history) / max_iter)
-            stop = tell is not None and bool(tell(number, self.history[-1]))
+            stop = tell is not None and bool(tell(number, {**self.history[-1], "max_iter": max_iter}))
         self.weights = self.allocate(progress=1.0)  # the temperature's last word
         return stop
 

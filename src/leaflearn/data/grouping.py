@@ -38,6 +38,8 @@ def as_labels(groups: Any) -> NDArray[Any]:
     >>> as_labels([("site", 1), ("site", 2)])
     array([('site', 1), ('site', 2)], dtype=object)
     """
+    if isinstance(groups, str):
+        raise ValueError(f"groups={groups!r} is a single text, but one label for every row was expected; pass the column itself.")
     if isinstance(groups, list | tuple) and not _alike(groups):
         values = np.empty(len(groups), dtype=object)  # numpy would make a table of tuples, and text of a mixture
         values[:] = groups
@@ -45,7 +47,7 @@ def as_labels(groups: Any) -> NDArray[Any]:
         values = np.asarray(groups)
     if values.ndim != 1:
         raise ValueError(f"groups has shape {values.shape}, but one label for every row was expected, shape (n_samples,).")
-    missing = _count_missing(values)
+    missing = count_missing(values)
     if missing:
         raise ValueError(f"groups holds {missing} missing values; give these rows a group of their own or leave them out.")
     return values
@@ -85,7 +87,14 @@ def _encode_objects(labels: Sequence[Hashable]) -> tuple[NDArray[Any], NDArray[n
     return known, np.fromiter((number[label] for label in labels), dtype=np.intp, count=len(labels))
 
 
-def _count_missing(values: NDArray[Any]) -> int:
+def count_missing(values: NDArray[Any]) -> int:
+    """How many labels are None, NaN or NaT.
+
+    Examples
+    --------
+    >>> count_missing(np.array(["a", None, float("nan")], dtype=object))
+    2
+    """
     if values.dtype.kind == "f":
         return int(np.isnan(values).sum())
     if values.dtype.kind in "mM":

@@ -46,7 +46,7 @@ class BaseLeaf(BaseEstimator):
         schedule: str | Schedule = "cosine",
         max_epochs: int | str = "auto",
         groups_per_step: int = 32,
-        rows_per_group: int | None = 128,
+        rows_per_group: int | None = 32,
         max_grad_norm: float | None = None,
         tol: float = 1e-4,
         n_iter_no_change: int | None = 20,
@@ -85,8 +85,9 @@ class BaseLeaf(BaseEstimator):
 
         Parameters
         ----------
-        X : array, frame, tensor or sparse matrix of shape (n_samples, n_features)
-            Inputs; pictures of shape (n_samples, channels, height, width) with a module factory as `local_model`.
+        X : array, frame or tensor of shape (n_samples, n_features)
+            Inputs; pictures of shape (n_samples, channels, height, width) with a module factory as `local_model`, sparse matrices, frames
+            with text and missing values with scikit-learn models that take them.
         y : array of shape (n_samples,) or, in regression, (n_samples, n_outputs)
             Targets.
         groups : array of shape (n_samples,), default=None
@@ -219,12 +220,24 @@ class BaseLeaf(BaseEstimator):
             value = getattr(self, name)
             if isinstance(value, str) and value not in known:
                 raise ValueError(f"{name}={value!r} is not known; choose one of {', '.join(map(repr, known))}.")
-        for name in ("n_init", "max_epochs", "groups_per_step"):
+        for name, instead in {
+            "n_init": "auto",
+            "max_epochs": "auto",
+            "groups_per_step": 1,
+            "rows_per_group": None,
+            "n_iter_no_change": None,
+        }.items():
             value = getattr(self, name)
-            if not (value == "auto" and name != "groups_per_step") and (not isinstance(value, numbers.Integral) or value < 1):
+            if value != instead and (not isinstance(value, numbers.Integral) or value < 1):
                 raise ValueError(f"{name}={value!r}, but a whole number of at least 1 was expected.")
-        if not self.learning_rate > 0:
-            raise ValueError(f"learning_rate={self.learning_rate!r}, but a positive number was expected.")
+        for name, instead in {"learning_rate": 1.0, "temperature": "auto", "max_grad_norm": None}.items():
+            value = getattr(self, name)
+            if value != instead and (not isinstance(value, numbers.Real) or not value > 0):
+                raise ValueError(f"{name}={value!r}, but a positive number was expected.")
+        if self.out_of_fold not in (True, False, "auto"):
+            raise ValueError(f"out_of_fold={self.out_of_fold!r} is not known; choose one of True, False, 'auto'.")
+        if not all(isinstance(callback, Callback) for callback in self.callbacks or ()):
+            raise ValueError("callbacks holds something that is not a leaflearn.core.training.Callback; pass a list of such objects.")
         self._check_local_model()
 
     def _check_local_model(self) -> None:
@@ -245,8 +258,8 @@ class BaseLeaf(BaseEstimator):
             self.groups_ = self.groups_[left]
         if len(self.groups_) < self.n_contexts:
             raise ValueError(
-                f"n_contexts={self.n_contexts} contexts cannot be told apart in {len(self.groups_)} groups (n_samples={len(target)}); "
-                "give at least as many groups as contexts."
+                f"there are fewer groups ({len(self.groups_)}, n_samples={len(target)}) than contexts (n_contexts={self.n_contexts}); "
+                "give more groups or ask for fewer contexts."
             )
         self._warn_about_single_rows(group)
         is_classifier = hasattr(self, "classes_")
@@ -262,7 +275,8 @@ class BaseLeaf(BaseEstimator):
         exception = ", unless every context has labels of its own" if hasattr(self, "classes_") else ""
         warnings.warn(
             f"Every group has a single row, and single rows cannot tell contexts apart{exception}; "
-            "pass groups= (annotator, site, session, ...) so that rows known to share a context stay together.",
+            "pass groups= (annotator, site, session, ...) so that rows known to share a context stay together. In a pipeline or search, "
+            "groups arrive only with sklearn.set_config(enable_metadata_routing=True).",
             RecoveryWarning,
             stacklevel=4,
         )
@@ -301,6 +315,8 @@ class BaseLeaf(BaseEstimator):
         """The context of each row, from whatever the user told, shape (n_rows,)."""
         if context is None:
             return np.zeros(n_rows, dtype=np.intp) if groups is None else self._look_up(groups, n_rows, self.groups_, self.contexts_)
+        if groups is not None and not isinstance(context, Identification):
+            raise ValueError("both context and groups are given, and they may disagree; give one of them.")
         if isinstance(context, Identification):
             if groups is None and len(context) == 1:
                 groups = np.repeat(context.groups, n_rows)

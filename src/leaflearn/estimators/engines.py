@@ -26,7 +26,6 @@ from leaflearn.recipe import Recipe, fit_networks, resolve_rule, seeded
 
 FEW_FEATURES = 20
 DEEP, WIDE = (64, 64, 64), (256,)  # widths of the default local model for few features, and for many
-MAX_ITER = 30  # refits of a start
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,11 @@ def choose_engine(local_model: Any) -> str:
         return "mlp"
     if hasattr(local_model, "fit") and hasattr(local_model, "predict") and not isinstance(local_model, type):
         return "refit"
-    if callable(local_model) and not isinstance(local_model, type | nn.Module):
+    if isinstance(local_model, nn.Module):
+        raise TypeError("local_model is a torch module, but every context needs one of its own; pass a function or class that makes one.")
+    if isinstance(local_model, type) and hasattr(local_model, "fit"):
+        raise TypeError(f"local_model={local_model.__name__} is a class, but an object was expected; write {local_model.__name__}().")
+    if callable(local_model):
         return "module"
     raise TypeError(
         f"local_model={local_model!r} is neither None, a factory (input_shape, n_outputs) -> torch.nn.Module, nor a scikit-learn estimator "
@@ -76,7 +79,7 @@ def choose_engine(local_model: Any) -> str:
 
 def fit_by_gradient(estimator: Any, examples: Examples, random_state: np.random.RandomState) -> Fitting:
     """Networks: meta-batches of groups and an optimizer, several starts side by side."""
-    device = ("cuda" if torch.cuda.is_available() else "cpu") if estimator.device == "auto" else estimator.device
+    device = resolve_device(estimator.device)
     # The default network stands between two scalings; a module of the user's sees the data in the user's units.
     is_own = estimator.local_model is None
     x_scaling = Scaling.of(examples.X) if is_own else None
@@ -110,7 +113,6 @@ def fit_by_refitting(estimator: Any, examples: Examples, random_state: np.random
     row_losses = ClassRowLoss(n_classes) if n_classes else SquaredRowLoss(Scaling.of(y).scale)
     targets = torch.as_tensor(examples.y if n_classes else Scaling.of(examples.y).apply(examples.y))  # in the units of the row losses
     rule = resolve_rule(estimator.allocation, estimator.temperature, _resolve_loss("auto", examples.is_classifier), targets)
-    max_iter = MAX_ITER if estimator.max_epochs == "auto" else estimator.max_epochs
     with _progress_bar(estimator) as bar:
         fit = refit(
             _make_local_model(estimator.local_model),
@@ -121,16 +123,33 @@ def fit_by_refitting(estimator: Any, examples: Examples, random_state: np.random
             rule,
             estimator.n_contexts,
             n_init=estimator.n_init,
-            max_iter=max_iter,
+            max_iter=estimator.max_epochs,
             out_of_fold=estimator.out_of_fold,
             sample_weight=examples.weight,
             take=_safe_indexing,
             rng=np.random.default_rng(random_state.randint(2**31 - 1)),
-            on_iteration=lambda start, row: bar.update(f"start {start + 1}", row["epoch"], max_iter, row["loss"], row["usage"]),
+            on_iteration=lambda start, row: bar.update(f"start {start + 1}", row["epoch"], row["max_iter"], row["loss"], row["usage"]),
         )
     fitted = [Fitted(model, n_rows) for model, n_rows in zip(fit.models, fit.n_rows, strict=True)]
     best = [start["kept"] for start in fit.restarts].index(True)
     return Fitting(RefittedModels(fitted, row_losses, n_classes), fit.scores, fit.history, fit.restarts, best, fit.converged)
+
+
+def resolve_device(device: str) -> str:
+    """The device that networks run on; "auto" takes a graphics card where there is one.
+
+    Examples
+    --------
+    >>> resolve_device("cpu")
+    'cpu'
+    """
+    if device == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        torch.empty(0, device=device)
+    except (AssertionError, RuntimeError) as error:
+        raise ValueError(f"device={device!r} cannot be used here ({str(error).splitlines()[0]}); use 'auto' or 'cpu'.") from None
+    return device
 
 
 def _progress_bar(estimator: Any) -> ProgressBar:
@@ -156,8 +175,14 @@ def _make_factory(local_model: Any, examples: Examples) -> Callable[[], nn.Modul
         module = local_model(input_shape, examples.n_outputs)
     if not isinstance(module, nn.Module):
         raise TypeError(f"local_model(input_shape, n_outputs) gave {module!r}, but a torch.nn.Module was expected.")
-    with torch.no_grad():
-        shape = tuple(module.eval()(torch.as_tensor(examples.X[:1], dtype=torch.float32)).shape)
+    try:
+        with torch.no_grad():
+            shape = tuple(module.eval()(torch.as_tensor(examples.X[:1], dtype=torch.float32)).shape)
+    except RuntimeError as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(
+            f"the module of local_model({tuple(input_shape)}, {examples.n_outputs}) cannot take one row of X: {reason}."
+        ) from error
     if shape != (1, examples.n_outputs):
         raise ValueError(
             f"the module of local_model({tuple(input_shape)}, {examples.n_outputs}) answers one row with shape {shape}, "

@@ -11,6 +11,8 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length, validate_data
 
+from leaflearn.data.grouping import count_missing
+
 
 @dataclass(frozen=True)
 class Scaling:
@@ -62,6 +64,13 @@ def check_X(estimator: Any, X: Any, *, reset: bool, engine: str) -> Any:
     if engine == "refit" and hasattr(X, "columns") and len(X):
         # A frame stays one: pipelines of the user's pick its columns by name.
         return validate_data(estimator, X, reset=reset, skip_check_array=True)
+    if hasattr(X, "columns"):
+        _refuse_columns(X)
+    if engine == "mlp" and len(getattr(X, "shape", ())) > 2:
+        raise ValueError(
+            f"X has shape {tuple(X.shape)}, but the default local model takes rows of features; pass a module factory as local_model, or "
+            "reshape X to (n_samples, n_features)."
+        )
     tags = estimator.__sklearn_tags__().input_tags
     X = validate_data(
         estimator,
@@ -73,8 +82,29 @@ def check_X(estimator: Any, X: Any, *, reset: bool, engine: str) -> Any:
         allow_nd=engine == "module",
     )
     if not tags.allow_nan:
-        refuse_non_finite(X.data if hasattr(X, "tocsr") else X, "X")
+        refuse_non_finite(X.data if hasattr(X, "tocsr") else X, "X", getattr(estimator, "feature_names_in_", None))
     return X
+
+
+def _refuse_columns(X: Any) -> None:
+    """Name the columns of a frame that a network cannot take."""
+    if not len(X.columns):
+        raise ValueError(f"X is a frame of shape {tuple(X.shape)} without columns, but at least one column of numbers was expected.")
+    strange = [str(name) for name in X.columns if not _is_numeric(X[name])]
+    if strange:
+        shown = ", ".join(map(repr, strange[:5])) + (", ..." if len(strange) > 5 else "")
+        raise ValueError(f"X holds columns that are not numbers ({shown}); encode them as numbers or leave them out.")
+
+
+def _is_numeric(column: Any) -> bool:
+    values = np.asarray(column)
+    if values.dtype.kind != "O":
+        return values.dtype.kind in "biuf"
+    try:
+        values.astype(np.float64)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def check_regression_y(y: Any, name: str) -> NDArray[np.float64]:
@@ -102,6 +132,8 @@ def _refuse_missing_y(y: Any, name: str) -> Any:
 def check_classification_y(y: Any, name: str) -> NDArray[Any]:
     """Check the labels of a classifier: one label for each row, of any type that can be compared, none missing."""
     y = column_or_1d(_refuse_missing_y(y, name), warn=True)
+    if y.dtype.kind == "O" and count_missing(y):
+        raise ValueError(f"y holds {count_missing(y)} missing labels; leave these rows out, or give them a label of their own.")
     if y.dtype.kind == "f":
         refuse_non_finite(y, "y")
     check_classification_targets(y)
@@ -123,7 +155,7 @@ def check_rows(X: Any, y: Any) -> None:
     check_consistent_length(X, y)
 
 
-def refuse_non_finite(values: NDArray[Any], name: str) -> None:
+def refuse_non_finite(values: NDArray[Any], name: str, columns: NDArray[Any] | None = None) -> None:
     """Raise one sentence that says how many values are missing or infinite, and where the first one is.
 
     Examples
@@ -139,5 +171,5 @@ def refuse_non_finite(values: NDArray[Any], name: str) -> None:
     count = int(bad.sum())
     if count:
         first = np.argwhere(bad)[0]
-        where = f"row {first[0]}" + "".join(f", column {i}" for i in first[1:2])
+        where = f"row {first[0]}" + "".join(f", column {i if columns is None else repr(columns[i])}" for i in first[1:2])
         raise ValueError(f"{name} holds {count} NaN or infinite values, the first in {where}; impute them or leave these rows out.")

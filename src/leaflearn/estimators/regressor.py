@@ -28,7 +28,8 @@ class LeafRegressor(RegressorMixin, BaseLeaf):
         Number of contexts.
     local_model : None, callable or scikit-learn regressor, default=None
         What answers in one context: None for a network sized to the data, which also standardises X and y; a factory
-        `(input_shape, n_outputs) -> torch.nn.Module`, which sees X and y as they are; or any scikit-learn regressor.
+        `(input_shape, n_outputs) -> torch.nn.Module`, which sees X and y as they are (a function or class, and no
+        lambda, where the estimator is to be pickled); or any scikit-learn regressor.
     allocation : {"annealed", "hard", "sampled", "soft"} or rule, default="annealed"
         How groups are shared out: soft at first and hard in the end; LEAF as printed; LEAF-EM; textbook EM; or an object of your own.
     temperature : float or "auto", default="auto"
@@ -36,8 +37,8 @@ class LeafRegressor(RegressorMixin, BaseLeaf):
     init : {"auto", "random"}, default="auto"
         How starts are made.
     n_init : int or "auto", default="auto"
-        Number of starts, of which the best is kept; "auto" makes four of small networks, which run side by side, one of large ones, and
-        two or four of scikit-learn models.
+        Number of starts, of which the best is kept; "auto" makes four of small networks, which run side by side, one of large ones;
+        of scikit-learn models four, or one where they are scored out of fold.
     loss : {"auto", "squared"} or loss object, default="auto"
         Loss of a network.
     optimizer : {"adamw", "adam", "sgd"} or callable, default="adamw"
@@ -48,10 +49,11 @@ class LeafRegressor(RegressorMixin, BaseLeaf):
         How the step size falls as the run goes on.
     max_epochs : int or "auto", default="auto"
         Passes over the groups; about 2,000 steps by default, and at least 20 passes, for finding the contexts and
-        again for learning them afresh. For scikit-learn local models: refits of a start.
+        again for learning them afresh. For scikit-learn local models: refits of a start, 30 by default,
+        or 20 out of fold; each refit fits `n_contexts` models, and five times as many out of fold.
     groups_per_step : int, default=32
         Groups in an optimizer step.
-    rows_per_group : int or None, default=128
+    rows_per_group : int or None, default=32
         At most this many rows of a group in a step, drawn anew in each pass.
     max_grad_norm : float or None, default=None
         Clip each local model's gradient to this norm.
@@ -143,8 +145,8 @@ class LeafRegressor(RegressorMixin, BaseLeaf):
     def score(self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None) -> float:
         """Coefficient of determination.
 
-        With `groups`, every second row of a group identifies its context and the others are scored; without, the most used context
-        predicts all rows.
+        With `groups`, every second row of a group identifies its context and the others are scored; a group of a single row, and all
+        rows without `groups`, are scored in the most used context.
 
         Parameters
         ----------
