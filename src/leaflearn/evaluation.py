@@ -32,6 +32,7 @@ def rmse(predictions: Array, truth: Array) -> Array:
     >>> rmse(np.array([[1.0, 3.0], [1.0, 3.0]]), np.array([1.0, 1.0]))
     array([0., 2.])
     """
+    _check_shapes(predictions, truth)
     squared = np.square(predictions - truth[:, None])  #                        (N, K, ...)
     return np.asarray(np.sqrt(squared.mean(axis=(0, *range(2, squared.ndim)))))
 
@@ -44,7 +45,14 @@ def error_rate(predictions: Array, truth: Array) -> Array:
     >>> error_rate(np.array([["a", "b"], ["a", "a"]]), np.array(["a", "a"]))
     array([0. , 0.5])
     """
+    _check_shapes(predictions, truth)
     return np.asarray((predictions != truth[:, None]).mean(axis=0))
+
+
+def _check_shapes(predictions: Array, truth: Array) -> None:
+    if truth.shape != predictions.shape[:1] + predictions.shape[2:]:
+        expected = predictions.shape[:1] + predictions.shape[2:]
+        raise ValueError(f"the true targets have shape {truth.shape}, but predictions of shape {predictions.shape} need {expected}.")
 
 
 def best_errors(predictions: ArrayLike, truths: Sequence[ArrayLike], error: Error) -> BestErrors:
@@ -96,7 +104,7 @@ def allocation_agreement(contexts: ArrayLike, domains: ArrayLike) -> float:
     Parameters
     ----------
     contexts
-        What the learner found, one integer a group, shape (n_groups,).
+        What the learner found, one integer a group, -1 where it abstained, shape (n_groups,).
     domains
         The truth, one integer a group, shape (n_groups,).
 
@@ -108,4 +116,9 @@ def allocation_agreement(contexts: ArrayLike, domains: ArrayLike) -> float:
     contexts, domains = np.asarray(contexts), np.asarray(domains)
     if contexts.shape != domains.shape or contexts.ndim != 1:
         raise ValueError(f"Contexts and domains must be one number a group; their shapes are {contexts.shape} and {domains.shape}.")
-    return float((match_contexts(contexts, domains)[contexts] == domains).mean())
+    known = contexts >= 0  # a group that was left open is not right
+    return (
+        float((match_contexts(contexts[known], domains[known])[contexts[known]] == domains[known]).sum() / len(domains))
+        if known.any()
+        else 0.0
+    )

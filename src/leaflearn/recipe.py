@@ -27,7 +27,7 @@ from leaflearn.core.allocation import RULES, Annealed, Given, Rule, make_rule
 from leaflearn.core.batches import GroupedExamples
 from leaflearn.core.losses import CrossEntropy, Loss
 from leaflearn.core.model_set import STACK_BELOW, Factory, ModelSet, make_model_set
-from leaflearn.core.training import Callback, Schedule, Training
+from leaflearn.core.training import Callback, NonFiniteLossError, Schedule, Training
 
 SMALL_STARTS = 4  # starts of small networks, which run side by side and cost little more than one
 STEPS = 2000  # of each stage, on a small task; a larger one gets MIN_EPOCHS
@@ -109,12 +109,12 @@ def fit_networks(
     >>> fit.scores.shape
     (8, 2)
     """
-    seed = int(random_state.randint(2**31 - 1))
+    seed, order_seed = random_state.randint(2**31 - 1, size=2).tolist()
     rule = resolve_rule(recipe.allocation, recipe.temperature, loss, data.y)
     twice = recipe.refresh and isinstance(rule, Annealed) and n_contexts > 1
-    with seeded(seed):
+    with seeded(seed, device):
         shape = (_count_starts(recipe.n_init, factory), n_contexts)
-        generator = torch.Generator().manual_seed(seed)
+        generator = torch.Generator().manual_seed(order_seed)
 
         def run(rule: Rule, stage: str) -> Fit:
             models = make_model_set(factory, shape, recipe.stacked, device)
@@ -183,7 +183,7 @@ def resolve_rule(allocation: str | Rule, temperature: float | str, loss: Loss, y
 
 
 @contextmanager
-def seeded(seed: int) -> Iterator[None]:
+def seeded(seed: int, device: str | torch.device = "cpu") -> Iterator[None]:
     """Seed torch's global generator, which layers and dropout draw from, and give it back as it was.
 
     Examples
@@ -191,7 +191,7 @@ def seeded(seed: int) -> Iterator[None]:
     >>> with seeded(0):
     ...     _ = torch.rand(1)
     """
-    with torch.random.fork_rng():
+    with torch.random.fork_rng(devices=[device] if torch.device(device).type == "cuda" else []):
         torch.manual_seed(seed)
         yield
 
@@ -218,7 +218,11 @@ def _keep_best(training: Training) -> Fit:
     scores = training.score_all_groups().cpu().numpy()  #                                                   (R, m, K)
     sizes = training.data.sizes.cpu().numpy()
     errors = (scores.min(-1) / sizes).mean(-1)  #                                                           (R,)
-    best = int(np.argmin(np.where(np.isfinite(errors), errors, np.inf)))
+    if not np.isfinite(errors).any():
+        raise NonFiniteLossError(
+            "The loss became non-finite in the last step; the likely cause is a learning rate that is too large: lower it."
+        )
+    best = int(np.nanargmin(np.where(np.isfinite(errors), errors, np.inf)))
     still = training.columns()["changed"][-1] <= STILL  #                                                   (R,)
     n_contexts = scores.shape[-1]
     history = training.columns(best)

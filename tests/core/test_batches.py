@@ -72,3 +72,12 @@ def test_a_batch_has_no_field_for_the_domain():
 def test_balance_forgets_the_scale_of_the_weights(scale):
     weight, group = torch.tensor([1.0, 2.0, 5.0]), torch.tensor([0, 0, 1])
     torch.testing.assert_close(balance(scale * weight, group, 2), balance(weight, group, 2))
+
+
+def test_every_row_of_a_large_group_is_equally_likely_to_be_shown():
+    data = GroupedExamples(torch.zeros(7, 1), torch.zeros(7, 1), torch.zeros(7, dtype=torch.long))
+    generator = torch.Generator().manual_seed(0)
+    seen = torch.zeros(7)
+    for _ in range(7000):
+        seen[next(data.meta_batches(1, generator, rows_per_group=3)).index] += 1
+    torch.testing.assert_close(seen, torch.full((7,), 3000.0), atol=4 * (7000 * 3 / 7 * 4 / 7) ** 0.5, rtol=0)  # four standard errors

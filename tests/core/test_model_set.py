@@ -104,3 +104,62 @@ def test_pictures_run_with_channels_last_and_learn_only_from_won_rows():
     assert [rows for gradient, rows, _ in seen if not gradient] == [6, 6]  # every model scores every row
     won = [int(2 * wins) for wins in weights.sum(0) if wins]
     assert [rows for gradient, rows, _ in seen if gradient] == won  # and learns only from the rows it won
+
+
+class Doubled(nn.Linear):
+    def forward(self, x):
+        return 2 * super().forward(x)
+
+
+def test_an_activation_that_is_used_twice_is_run_twice():
+    act = nn.Tanh()
+    modules = [nn.Sequential(nn.Linear(2, 4), act, nn.Linear(4, 4), act, nn.Linear(4, 1)) for _ in range(2)]
+    x = torch.randn(5, 2)
+    torch.testing.assert_close(StackedModels(modules, (2,))(x), torch.stack([module(x) for module in modules]))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: nn.Sequential(Doubled(2, 2), nn.ReLU(), nn.Linear(2, 1)),
+        lambda: Doubled(2, 1),
+        lambda: nn.Sequential(*[nn.Linear(2, 2)] * 2),  # shared weights
+        lambda: nn.Sequential(nn.utils.parametrizations.weight_norm(nn.Linear(2, 1)), nn.ReLU()),
+    ],
+)
+def test_what_only_looks_like_a_plain_chain_is_looped(make):
+    models = make_model_set(make, (2,))
+    assert isinstance(models, LoopedModels)
+    assert models(torch.randn(3, 2)).shape[:2] == (2, 3)
+
+
+@pytest.mark.parametrize("stacked", [True, False])
+def test_frozen_parameters_stay_frozen(stacked):
+    def make():
+        module = nn.Sequential(nn.Linear(2, 4), nn.ReLU(), nn.Linear(4, 1))
+        module[0].requires_grad_(False)
+        return module
+
+    models = make_model_set(make, (2,), stacked=stacked)
+    before = [module[0].weight.clone() for module in models.modules()]
+    batches = Batches(torch.randn(6, 2), torch.randn(6, 1), torch.arange(6) // 2)
+    step(models, batches, SquaredError(), Hard(), torch.optim.SGD(models.parameters(), lr=0.5, weight_decay=0.1))
+    assert all(torch.equal(module[0].weight, old) for module, old in zip(models.modules(), before, strict=True))
+
+
+def test_three_dimensional_convolutions_can_be_local_models():
+    models = make_model_set(lambda: nn.Sequential(nn.Conv3d(1, 2, 2), nn.Flatten(), nn.Linear(16, 1)), (2,))
+    assert models(torch.randn(4, 1, 3, 3, 3)).shape == (2, 4, 1)
+
+
+@pytest.mark.parametrize("stacked", [True, False])
+@pytest.mark.parametrize("bad", [1e30, float("nan")])
+def test_a_model_that_diverged_does_not_spoil_its_neighbours(stacked, bad):
+    modules = [nn.Linear(1, 1), nn.Linear(1, 1)]
+    nn.init.constant_(modules[0].bias, bad)
+    models = make_model_set(iter(modules).__next__, (2,), stacked=stacked)
+    batches = Batches(torch.zeros(4, 1), torch.ones(4, 1), torch.arange(4) // 2)
+    taken = step(models, batches, SquaredError(), Hard(), torch.optim.SGD(models.parameters(), lr=0.1))
+    assert taken.weights[:, 1].tolist() == [1.0, 1.0]
+    assert torch.isfinite(taken.value).all()
+    assert torch.isfinite(models.modules()[1].weight).all()

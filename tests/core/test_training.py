@@ -100,7 +100,7 @@ def test_training_stops_on_a_plateau_and_only_after_annealing():
 
 
 def test_training_goes_on_while_the_objective_falls():
-    # 5,000 tiny steps of equal size on a linear slope: every epoch is better than the one before
+    # small steps from far away: every epoch is better than the one before
     torch.manual_seed(0)
     models = LoopedModels([nn.Linear(1, 1)], (1,))
     data = GroupedExamples(torch.zeros(2, 1), torch.full((2, 1), 100.0), torch.arange(2))
@@ -150,3 +150,17 @@ def test_scoring_in_chunks_equals_scoring_at_once(monkeypatch):
     monkeypatch.setattr("leaflearn.core.training.ROWS_AT_ONCE", 7)
     torch.testing.assert_close(score_groups(training.models, training.data, training.loss), at_once, rtol=1e-5, atol=1e-5)
     assert at_once.shape == (3, 20, 2)
+
+
+def test_a_run_that_has_levelled_off_stays_where_it_is():
+    training = make_training(rule=Hard(), lr=1e-12, max_epochs=200, n_iter_no_change=5, tol=0.5).run()
+    assert training.run().epoch == 6
+
+
+@pytest.mark.parametrize("level", [1.0, 0.0, -1.0])
+def test_a_plateau_is_a_plateau_at_any_height(level):
+    training = make_training(rule=Hard(), n_iter_no_change=3)
+    training.history["loss"] = [np.array(level)] * 5
+    assert training.has_levelled_off()
+    training.history["loss"] = [np.array(level - 0.1 * i) for i in range(5)]
+    assert not training.has_levelled_off()

@@ -36,6 +36,7 @@ def score(models: ModelSet, batches: Batches, loss: Loss) -> Tensor:
 
 def allocate(rule: Rule, scores: Tensor, batches: Batches, progress: float = 0.0, generator: torch.Generator | None = None) -> Tensor:
     """Weights with which each model learns from each group, shape (..., B, K), rows sum to 1."""
+    scores = scores.nan_to_num(nan=torch.inf, posinf=torch.inf)  # a model that has no answer explains nothing
     return rule(scores, batches.sizes.to(scores), batches.group_id, progress, generator)
 
 
@@ -80,7 +81,7 @@ def step(
         losses = loss(models(batches.x), batches.y)  #                                                          (..., K, N)
         scores = _sum_by_group(losses.detach(), batches)  #                                                     (..., B, K)
         weights = allocate(rule, scores, batches, progress, generator)  #                                       (..., B, K)
-        value = (losses * _weigh_rows(weights, batches)).sum((-2, -1))  #                                       (...)
+        value = _weighted_sum(losses, _weigh_rows(weights, batches))  #                                         (...)
     else:
         scores = score(models, batches, loss)
         weights = allocate(rule, scores, batches, progress, generator)
@@ -106,6 +107,14 @@ def _sum_by_group(losses: Tensor, batches: Batches) -> Tensor:
         losses = losses * batches.weight
     sums = losses.new_zeros(*losses.shape[:-1], batches.n_groups)
     return sums.index_add_(-1, batches.group, losses).transpose(-1, -2)  #                              (..., B, K)
+
+
+def _weighted_sum(losses: Tensor, row_weight: Tensor) -> Tensor:
+    value = (losses * row_weight).sum((-2, -1))  #                                                      (...)
+    if torch.isfinite(value).all():
+        return value
+    # A model that diverged and won nothing must not spoil the others: zero times infinity is no number.
+    return torch.where(row_weight == 0, 0.0, losses * row_weight).sum((-2, -1))
 
 
 def _weigh_rows(weights: Tensor, batches: Batches) -> Tensor:

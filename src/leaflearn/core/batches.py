@@ -84,16 +84,14 @@ class GroupedExamples:
         down nor counts more than the others.
         """
         order = torch.randperm(self.n_groups, generator=generator)  #            (m,)
-        sizes = self.sizes
-        rows = self._rows
-        if rows_per_group is not None and int(sizes.max()) > rows_per_group:
-            rows = self._shuffle_inside_groups(generator)
-            sizes = sizes.clamp(max=rows_per_group)
-        first = torch.cumsum(self.sizes, 0) - self.sizes  # where a group starts in `rows`
-        taken = sizes[order]  #                                                 (m,) in the epoch's order
+        sizes = self.sizes[order]
+        taken = sizes if rows_per_group is None else sizes.clamp(max=rows_per_group)  # (m,) in the epoch's order
         ends = torch.cumsum(taken, 0)
         position = torch.arange(int(ends[-1])) - (ends - taken).repeat_interleave(taken)  # of a row inside its group
-        rows = rows[first[order].repeat_interleave(taken) + position]
+        if len(position) < len(self.group):
+            position = self._spread(position, sizes.repeat_interleave(taken), taken.repeat_interleave(taken), generator)
+        first = (torch.cumsum(self.sizes, 0) - self.sizes)[order]  # where a group starts
+        rows = self._rows[first.repeat_interleave(taken) + position]
         local = (torch.arange(self.n_groups) % groups_per_step).repeat_interleave(taken)
         stop_at = [0, *ends[groups_per_step - 1 :: groups_per_step].tolist()]
         if stop_at[-1] != len(rows):
@@ -115,9 +113,17 @@ class GroupedExamples:
         weight = None if self.weight is None else balance(self.weight[at], local, len(group_id))
         return Batches(self.x[at], self.y[at], local, group_id, rows, weight, len(group_id))
 
-    def _shuffle_inside_groups(self, generator: torch.Generator) -> Tensor:
-        shuffled = torch.randperm(len(self.group), generator=generator)
-        return shuffled[torch.argsort(self.group[shuffled], stable=True)]
+    @staticmethod
+    def _spread(position: Tensor, size: Tensor, taken: Tensor, generator: torch.Generator) -> Tensor:
+        """Positions of the rows to take: one at random from each of `taken` equal stretches of the group, which is a ring turned at random.
+
+        So every row is as likely as every other, none comes twice, and the work grows with the rows taken, not with the rows there are.
+        """
+        low, high = position * size // taken, (position + 1) * size // taken
+        inside = low + (torch.rand(len(position), generator=generator, dtype=torch.float64) * (high - low)).long()
+        starts = position == 0
+        turn = (torch.rand(int(starts.sum()), generator=generator, dtype=torch.float64) * size[starts]).long()
+        return (inside + turn.repeat_interleave(taken[starts])) % size
 
     @cached_property
     def _whole_weight(self) -> Tensor:

@@ -79,7 +79,9 @@ class LoopedModels:
     def __init__(self, modules: Sequence[nn.Module], shape: tuple[int, ...]) -> None:
         self.shape = shape
         # Convolutions on a processor are a third faster when the channels lie next to each other.
-        self._modules = [module.to(memory_format=torch.channels_last) for module in modules]  # type: ignore[call-overload]
+        self._modules = list(modules)
+        for parameter in (p for module in modules for p in module.parameters() if p.ndim == 4):
+            parameter.data = parameter.data.contiguous(memory_format=torch.channels_last)
 
     def __call__(self, x: Tensor) -> Tensor:
         x = _channels_last(x)
@@ -150,7 +152,8 @@ class StackedModels:
         self.shape = shape
         self._template = copy.deepcopy(modules[0])
         self._layers = _layers(self._template)
-        self._parameters: dict[str, Tensor] = {name: nn.Parameter(stack) for name, stack in self._stack(modules).items()}
+        learns = {name: parameter.requires_grad for name, parameter in modules[0].named_parameters()}  # frozen ones stay frozen
+        self._parameters: dict[str, Tensor] = {name: nn.Parameter(stack, learns[name]) for name, stack in self._stack(modules).items()}
         self._buffers = {name: torch.stack([dict(m.named_buffers())[name] for m in modules]) for name, _ in modules[0].named_buffers()}
 
     def _stack(self, modules: Sequence[nn.Module]) -> dict[str, Tensor]:
@@ -183,7 +186,7 @@ class StackedModels:
         """Nothing to do: what can be stacked behaves alike in training and evaluation."""
 
     def parameters(self) -> list[nn.Parameter]:
-        return list(self._parameters.values())  # type: ignore[arg-type]
+        return [p for p in self._parameters.values() if p.requires_grad]  # type: ignore[misc]
 
     def zero_grad(self) -> None:
         for p in self.parameters():
@@ -220,11 +223,13 @@ class StackedModels:
 
 def _layers(module: nn.Module) -> list[tuple[str, nn.Module]] | None:
     """The layers of a plain chain of linear layers and activations with their parameter prefixes, or None for anything else."""
-    if isinstance(module, nn.Linear):
-        return [("", module)]
-    if type(module) is not nn.Sequential or not all(isinstance(layer, (nn.Linear, *ACTIVATIONS)) for layer in module):
-        return None
-    return [(f"{name}.", layer) for name, layer in module.named_children()]
+    # Exact types: a subclass, a parametrised layer or a hook may do anything. `_modules` and not named_children, which shows an activation
+    # that is used twice only once; a linear layer that is used twice shares its weights and is no plain chain.
+    layers = [(f"{name}.", layer) for name, layer in module._modules.items()] if type(module) is nn.Sequential else [("", module)]
+    linear = [layer for _, layer in layers if type(layer) is nn.Linear]
+    plain = all(type(layer) is nn.Linear or type(layer) in ACTIVATIONS for _, layer in layers) and len(set(map(id, linear))) == len(linear)
+    hooked = any(part._forward_hooks or part._forward_pre_hooks for part in module.modules())
+    return [(name, layer) for name, layer in layers if layer is not None] if plain and linear and not hooked else None
 
 
 def _channels_last(x: Tensor) -> Tensor:

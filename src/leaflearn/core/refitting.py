@@ -121,16 +121,22 @@ def refit(
     [-2.0, 2.0]
     """
     task = _Task(make_model, x, np.asarray(y), np.asarray(group), _balance(sample_weight, group), row_losses, take)
-    judge = task.learns_by_heart(n_contexts, rng) if out_of_fold == "auto" else bool(out_of_fold)
-    runs: list[_Run] = []
+    judge = n_contexts > 1 and (task.learns_by_heart(n_contexts, rng) if out_of_fold == "auto" else bool(out_of_fold))
     n_starts = (STARTS_OUT_OF_FOLD if judge else STARTS) if n_init == "auto" else n_init
     n_refits = (MAX_ITER_OUT_OF_FOLD if judge else MAX_ITER) if max_iter == "auto" else max_iter
-    for i, stream in enumerate(rng.spawn(n_starts)):  # a stream each: a start does not depend on how long the others took
+    best: _Run | None = None
+    restarts = []
+    for i, stream in enumerate(rng.spawn(n_starts if n_contexts > 1 else 1)):  # a stream each: a start does not depend on the others
         first = start if i == 0 and start is not None else stream.permutation(np.arange(task.n_groups) % n_contexts)
-        runs.append(_Run(task, rule, np.eye(n_contexts)[first], task.splits(n_folds if judge else 1, stream), stream))
-        if runs[-1].run(n_refits, i, on_iteration):
+        run = _Run(task, rule, np.eye(n_contexts)[first], task.splits(n_folds if judge else 1, stream), stream)
+        stop = run.run(n_refits if n_contexts > 1 else 1, i, on_iteration)
+        restarts.append({"error": run.loss, "kept": False, "n_iter": len(run.history), "converged": run.converged or n_contexts == 1})
+        if best is None or run.loss < best.loss:  # only the best so far is kept in memory
+            best, kept = run, i
+        if stop:
             break
-    best = min(runs, key=lambda run: run.loss)
+    assert best is not None
+    restarts[kept]["kept"] = True
     final = best.fit_on_all()
     return Refitted(
         models=[fitted.model for fitted in final],
@@ -138,9 +144,9 @@ def refit(
         scores=best.scores,
         contexts=best.contexts,
         history={name: np.array([row[name] for row in best.history]) for name in best.history[0]},
-        converged=best.converged,
+        converged=bool(restarts[kept]["converged"]),
         out_of_fold=judge,
-        restarts=[{"error": run.loss, "kept": run is best, "n_iter": len(run.history), "converged": run.converged} for run in runs],
+        restarts=restarts,
     )
 
 

@@ -60,10 +60,11 @@ class ClassRowLoss:
     """
 
     n_classes: int
+    probabilistic: bool = True  # one measure for all contexts: models without probabilities cannot be held against ones with
 
     def __call__(self, fitted: Fitted, x: Any, y: NDArray[Any]) -> Floats:
         model, n = fitted
-        if not hasattr(model, "predict_proba"):
+        if not (self.probabilistic and hasattr(model, "predict_proba")):
             return np.asarray(model.predict(x) != y, dtype=np.float64)
         known = np.zeros((len(y), self.n_classes))  #                                       (N, C)
         known[:, np.asarray(model.classes_, dtype=int)] = model.predict_proba(x)  # a context may have met only some of the classes

@@ -138,10 +138,9 @@ class Training:
 
     def run(self) -> Training:
         """Train to the end, to the plateau, or until a callback says stop."""
-        while self.epoch < self.max_epochs and not self.stopped:
+        self.stopped = False
+        while self.epoch < self.max_epochs and not self.has_levelled_off() and not self.stopped:
             self.stopped = self.run_epoch()
-            if self.has_levelled_off():
-                break
         return self
 
     def run_epoch(self) -> bool:
@@ -164,11 +163,11 @@ class Training:
         """Has the best restart's objective stood still for `n_iter_no_change` epochs, with the rule settled?"""
         if self.n_iter_no_change is None:
             return False
-        settled = [np.nanmin(value) for value in self.history["loss"][math.ceil(self.max_epochs * self._settled_at) :]]
+        settled = [np.nanmin(value) for value in self.history.get("loss", [])[math.ceil(self.max_epochs * self._settled_at) :]]
         if len(settled) <= self.n_iter_no_change:
             return False
         old, new = settled[: -self.n_iter_no_change], settled[-self.n_iter_no_change :]
-        return bool(min(new) > min(old) * (1.0 - self.tol))
+        return bool(min(new) >= min(old) - self.tol * abs(min(old)))
 
     @cached_property
     def _settled_at(self) -> float:

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from leaflearn.core.allocation import Rule
 from leaflearn.core.losses import Loss
-from leaflearn.core.training import SCHEDULES, Callback, Schedule
+from leaflearn.core.training import ROWS_AT_ONCE, SCHEDULES, Callback, Schedule
 from leaflearn.data.grouping import as_labels, encode_groups, find_groups
 from leaflearn.estimators.engines import ENGINES, Examples, Fitting, choose_engine
 from leaflearn.estimators.identification import Identification, posterior
@@ -102,9 +102,14 @@ class BaseLeaf(BaseEstimator):
             The fitted estimator.
         """
         self._check_parameters()
-        examples = self._check_examples(X, y, groups, sample_weight)
-        fitting = ENGINES[self._engine](self, examples, check_random_state(self.random_state))
-        self._adopt(fitting, examples)
+        before = vars(self).copy()
+        try:
+            examples = self._check_examples(X, y, groups, sample_weight)
+            fitting = ENGINES[self._engine](self, examples, check_random_state(self.random_state))
+            self._adopt(fitting, examples)
+        except BaseException:  # a fit that fails, or is interrupted, leaves the estimator as it was
+            self.__dict__ = before
+            raise
         return self
 
     def predict_each(self, X: Any) -> NDArray[Any]:
@@ -139,8 +144,7 @@ class BaseLeaf(BaseEstimator):
         ndarray of shape (n_samples,) or (n_samples, n_outputs)
             Predictions.
         """
-        outputs = self._outputs(X)
-        return self._answer(outputs[np.arange(len(outputs)), self._contexts_of_rows(len(outputs), context, groups)])
+        return self._in_context(X, context, groups, self._answer)
 
     def identify(self, X: Any, y: Any, groups: Any = None, abstain: bool = False) -> Identification:
         """Find the context of new sources from a few labelled rows of each.
@@ -159,7 +163,7 @@ class BaseLeaf(BaseEstimator):
         Identification
             One entry a group.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "local_models_")
         X = check_X(self, X, reset=False, engine=self._engine)
         target = self._check_y(y, reset=False)
         check_rows(X, target)
@@ -185,13 +189,17 @@ class BaseLeaf(BaseEstimator):
         size = np.bincount(group)
         position = np.empty(len(group), dtype=np.intp)
         position[order] = np.arange(len(group)) - np.repeat(np.cumsum(size) - size, size)
-        support = (position % 2 == 0) & (size[group] > 1)
+        support = (position % 2 == 0) & (size[group] > 1) & self._is_known(y)
         context = np.zeros(len(labels), dtype=np.intp)  # a group of one row tells nothing before it is scored: the most used context
         if support.any():
             found = self.identify(_safe_indexing(X, np.flatnonzero(support)), _safe_indexing(y, np.flatnonzero(support)), group[support])
             context[found.groups] = found.context
         scored = np.flatnonzero(~support)
         return scored, context[group[scored]]
+
+    def _is_known(self, y: Any) -> NDArray[np.bool_]:
+        """Which targets can identify a context; a label that was not there in training cannot."""
+        return np.ones(len(y), dtype=bool)
 
     # ---- what the two kinds of estimator answer differently ---------------------------------------------------------------------------
 
@@ -204,8 +212,12 @@ class BaseLeaf(BaseEstimator):
         """From outputs (..., D) to what the user asked for."""
 
     @abstractmethod
-    def _noise(self, fitting: Fitting, examples: Examples) -> tuple[float, float]:
-        """The temperature of the posterior, and the mean loss of the best constant prediction."""
+    def _empirical_error(self, mean_losses: NDArray[np.float64], examples: Examples) -> float:
+        """Mean over groups of the mean loss under the chosen local models, from the mean losses that chose them, (m,)."""
+
+    @abstractmethod
+    def _noise(self, fitting: Fitting, examples: Examples) -> float:
+        """The temperature of the posterior: by how much of the loss a context becomes e times less likely."""
 
     # ---- the steps of fit -------------------------------------------------------------------------------------------------------------
 
@@ -220,20 +232,17 @@ class BaseLeaf(BaseEstimator):
             value = getattr(self, name)
             if isinstance(value, str) and value not in known:
                 raise ValueError(f"{name}={value!r} is not known; choose one of {', '.join(map(repr, known))}.")
-        for name, instead in {
-            "n_init": "auto",
-            "max_epochs": "auto",
-            "groups_per_step": 1,
-            "rows_per_group": None,
-            "n_iter_no_change": None,
-        }.items():
+        counts = {"n_init": ["auto"], "max_epochs": ["auto"], "groups_per_step": [], "rows_per_group": [None], "n_iter_no_change": [None]}
+        for name, special in counts.items():
             value = getattr(self, name)
-            if value != instead and (not isinstance(value, numbers.Integral) or value < 1):
+            if value not in special and (not isinstance(value, numbers.Integral) or value < 1):
                 raise ValueError(f"{name}={value!r}, but a whole number of at least 1 was expected.")
-        for name, instead in {"learning_rate": 1.0, "temperature": "auto", "max_grad_norm": None}.items():
+        for name, special in {"learning_rate": [], "temperature": ["auto"], "max_grad_norm": [None]}.items():
             value = getattr(self, name)
-            if value != instead and (not isinstance(value, numbers.Real) or not value > 0):
+            if value not in special and (not isinstance(value, numbers.Real) or not value > 0):
                 raise ValueError(f"{name}={value!r}, but a positive number was expected.")
+        if not isinstance(self.tol, numbers.Real) or self.tol < 0:
+            raise ValueError(f"tol={self.tol!r}, but a number of at least 0 was expected.")
         if self.out_of_fold not in (True, False, "auto"):
             raise ValueError(f"out_of_fold={self.out_of_fold!r} is not known; choose one of True, False, 'auto'.")
         if not all(isinstance(callback, Callback) for callback in self.callbacks or ()):
@@ -296,20 +305,35 @@ class BaseLeaf(BaseEstimator):
         self.n_iter_ = len(fitting.history["epoch"])
         self.restarts_, self.best_restart_, self.converged_ = fitting.restarts, fitting.best_restart, fitting.converged
         self.init_ = "random"
-        self._temperature, self._constant_loss = self._noise(fitting, examples)
+        self._constant_loss = fitting.constant_loss or 1.0  # constant targets leave nothing to explain: any unit will do
+        self._temperature = self._noise(fitting, examples)
         self.probabilities_ = posterior(scores / self._temperature)
         mean = scores.min(1) / sizes / self._constant_loss
         self._novelty = np.array([mean[self.contexts_ == k].mean() if usage_k else 1.0 for k, usage_k in enumerate(self.usage_)])
         self.empirical_error_ = self._empirical_error(scores.min(1) / sizes, examples)
 
-    def _empirical_error(self, mean_losses: NDArray[np.float64], examples: Examples) -> float:
-        return float(mean_losses.mean())
+    def _mean_over_groups(self, rows: NDArray[np.float64], examples: Examples) -> float:
+        """Mean over groups of the weighted mean over their rows."""
+        weight = np.ones(len(rows)) if examples.weight is None else examples.weight
+        return float((np.bincount(examples.group, rows * weight) / np.bincount(examples.group, weight)).mean())
 
     # ---- asking the local models ------------------------------------------------------------------------------------------------------
 
     def _outputs(self, X: Any) -> NDArray[np.float64]:
-        check_is_fitted(self)
+        check_is_fitted(self, "local_models_")
         return self._local_models.outputs(check_X(self, X, reset=False, engine=self._engine))
+
+    def _in_context(self, X: Any, context: Any, groups: Any, finish: Callable[[NDArray[np.float64]], NDArray[Any]]) -> NDArray[Any]:
+        """The finished answers of each row's own context, a slice of rows at a time: those of all contexts may not fit into memory."""
+        check_is_fitted(self, "local_models_")
+        X = check_X(self, X, reset=False, engine=self._engine)
+        contexts = self._contexts_of_rows(X.shape[0], context, groups)
+        answers = []
+        for start in range(0, len(contexts), ROWS_AT_ONCE):
+            rows = np.arange(start, min(start + ROWS_AT_ONCE, len(contexts)))
+            outputs = self._local_models.outputs(_safe_indexing(X, rows))  #                        (n, K, D)
+            answers.append(finish(outputs[np.arange(len(rows)), contexts[rows]]))
+        return np.concatenate(answers)
 
     def _contexts_of_rows(self, n_rows: int, context: Any, groups: Any) -> NDArray[np.intp]:
         """The context of each row, from whatever the user told, shape (n_rows,)."""

@@ -31,7 +31,8 @@ class LeafClassifier(ClassifierMixin, BaseLeaf):
     local_model : None, callable or scikit-learn classifier, default=None
         What answers in one context: None for a network sized to the data, which also standardises X; a factory
         `(input_shape, n_outputs) -> torch.nn.Module`, which sees X as it is and answers with logits (a function or class, and no
-        lambda, where the estimator is to be pickled); or any scikit-learn classifier.
+        lambda, where the estimator is to be pickled); or any scikit-learn classifier, which
+        sees the classes as numbers 0, 1, ... in the order of `classes_`.
     allocation : {"annealed", "hard", "sampled", "soft"} or rule, default="annealed"
         How groups are shared out: soft at first and hard in the end; LEAF as printed; LEAF-EM; textbook EM; or an object of your own.
     temperature : float or "auto", default="auto"
@@ -146,8 +147,7 @@ class LeafClassifier(ClassifierMixin, BaseLeaf):
         ndarray of shape (n_samples, n_classes)
             One column for each of `classes_`.
         """
-        outputs = self._outputs(X)
-        return outputs[np.arange(len(outputs)), self._contexts_of_rows(len(outputs), context, groups)]
+        return self._in_context(X, context, groups, lambda probabilities: probabilities)
 
     @available_if(_knows_probabilities)
     def predict_proba_each(self, X: Any) -> NDArray[np.float64]:
@@ -180,13 +180,21 @@ class LeafClassifier(ClassifierMixin, BaseLeaf):
         """
         return self._score(accuracy_score, X, y, groups, sample_weight)
 
-    def _noise(self, fitting: Fitting, examples: Examples) -> tuple[float, float]:
-        share = np.bincount(examples.y) / len(examples.y)
+    def _is_known(self, y: Any) -> NDArray[np.bool_]:
+        return np.isin(np.asarray(y), self.classes_)
+
+    def _noise(self, fitting: Fitting, examples: Examples) -> float:
         if _knows_probabilities(self):
-            return 1.0, float(-(share[share > 0] * np.log(share[share > 0])).sum())
+            return 1.0
         # Losses are errors here: a wrong answer weighs as much as the training error rate makes it unlikely.
         error = np.clip(fitting.scores.min(1).sum() / len(examples.y), 1.0 / (len(examples.y) + 1), 0.5)
-        return 1.0 / max(np.log((1.0 - error) * (examples.n_outputs - 1) / error), 1e-3), float(1.0 - share.max()) or 1.0
+        return float(1.0 / max(np.log((1.0 - error) * (examples.n_outputs - 1) / error), 1e-3))
+
+    def _empirical_error(self, mean_losses: NDArray[np.float64], examples: Examples) -> float:
+        if self._engine != "refit":
+            return float(mean_losses.mean())
+        losses = self._local_models.losses(examples.X, examples.y)[np.arange(len(examples.y)), self.contexts_[examples.group]]
+        return self._mean_over_groups(losses, examples)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -50,6 +50,7 @@ class Fitting:
     restarts: list[dict[str, Any]]
     best_restart: int
     converged: bool
+    constant_loss: float  # mean loss of the best constant prediction, the unit of novelty
 
 
 def choose_engine(local_model: Any) -> str:
@@ -101,7 +102,8 @@ def fit_by_gradient(estimator: Any, examples: Examples, random_state: np.random.
     # In double precision the answer for a row does not depend on the rows that are asked with it.
     modules = [module.double() if is_own else module for module in fit.modules]
     local_models = NetworkModels(modules, loss, x_scaling, y_scaling, examples.is_classifier, device)
-    return Fitting(local_models, fit.scores, fit.history, fit.restarts, fit.best_restart, fit.converged)
+    constant = loss.of_best_constant(data.y)
+    return Fitting(local_models, fit.scores, fit.history, fit.restarts, fit.best_restart, fit.converged, constant)
 
 
 def fit_by_refitting(estimator: Any, examples: Examples, random_state: np.random.RandomState) -> Fitting:
@@ -110,9 +112,11 @@ def fit_by_refitting(estimator: Any, examples: Examples, random_state: np.random
         raise ValueError(f"loss={estimator.loss!r} has no effect on a scikit-learn local model, which has its own; leave it at 'auto'.")
     n_classes = examples.n_outputs if examples.is_classifier else 0
     y = examples.y if examples.is_classifier or examples.n_outputs > 1 else examples.y[:, 0]
-    row_losses = ClassRowLoss(n_classes) if n_classes else SquaredRowLoss(Scaling.of(y).scale)
+    is_probabilistic = hasattr(estimator.local_model, "predict_proba")
+    row_losses = ClassRowLoss(n_classes, is_probabilistic) if n_classes else SquaredRowLoss(Scaling.of(y).scale)
     targets = torch.as_tensor(examples.y if n_classes else Scaling.of(examples.y).apply(examples.y))  # in the units of the row losses
-    rule = resolve_rule(estimator.allocation, estimator.temperature, _resolve_loss("auto", examples.is_classifier), targets)
+    loss = _resolve_loss("auto", examples.is_classifier)
+    rule = resolve_rule(estimator.allocation, estimator.temperature, loss, targets)
     with _progress_bar(estimator) as bar:
         fit = refit(
             _make_local_model(estimator.local_model),
@@ -132,7 +136,10 @@ def fit_by_refitting(estimator: Any, examples: Examples, random_state: np.random
         )
     fitted = [Fitted(model, n_rows) for model, n_rows in zip(fit.models, fit.n_rows, strict=True)]
     best = [start["kept"] for start in fit.restarts].index(True)
-    return Fitting(RefittedModels(fitted, row_losses, n_classes), fit.scores, fit.history, fit.restarts, best, fit.converged)
+    local_models = RefittedModels(fitted, row_losses, n_classes)
+    # Without probabilities the loss is an error, and the best constant answer the commonest class.
+    constant = loss.of_best_constant(targets) if is_probabilistic or not n_classes else 1.0 - np.bincount(y).max() / len(y)
+    return Fitting(local_models, fit.scores, fit.history, fit.restarts, best, fit.converged, constant)
 
 
 def resolve_device(device: str) -> str:
@@ -170,7 +177,7 @@ def _resolve_loss(loss: str | Loss, is_classifier: bool) -> Loss:
 def _make_factory(local_model: Any, examples: Examples) -> Callable[[], nn.Module]:
     input_shape = examples.X.shape[1:]
     if local_model is None:
-        return lambda: mlp(input_shape[0], examples.n_outputs, DEEP if input_shape[0] <= FEW_FEATURES else WIDE)
+        return lambda: mlp(input_shape[0], examples.n_outputs, DEEP if input_shape[0] <= FEW_FEATURES else WIDE).float()
     with seeded(0):  # a look at one module must not move the global generator
         module = local_model(input_shape, examples.n_outputs)
     if not isinstance(module, nn.Module):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 SURE = 0.9  # with abstain=True, a context is named only at this probability or above
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Identification:
     """The contexts of some groups, as `identify` found them.
 

@@ -147,7 +147,8 @@ def check_weights(sample_weight: Any, X: Any) -> NDArray[np.float64] | None:
     sample_weight = np.asarray(to_numpy(sample_weight))
     if not np.any(sample_weight):
         raise ValueError("sample_weight is zero for every row, so there is nothing to learn from; give at least one row a positive weight.")
-    return _check_sample_weight(sample_weight, X, ensure_non_negative=True, dtype=np.float64)
+    weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True, dtype=np.float64)
+    return weight / weight.max()  # only ratios count, and single precision must be able to hold them
 
 
 def check_rows(X: Any, y: Any) -> None:

@@ -12,7 +12,7 @@ from sklearn.utils import column_or_1d, get_tags
 
 from leaflearn.estimators.base import BaseLeaf
 from leaflearn.estimators.engines import Examples, Fitting
-from leaflearn.estimators.inputs import check_regression_y
+from leaflearn.estimators.inputs import Scaling, check_regression_y
 
 FLOOR = 1e-12  # of the noise variance, in units of the variance of y: a perfect fit still has a posterior
 
@@ -124,7 +124,7 @@ class LeafRegressor(RegressorMixin, BaseLeaf):
         if reset:
             values = self._one_output_if_need_be(values)
             self._y_shape = values.shape[1:]
-        elif values.shape[1:] not in (self._y_shape, ()) or np.prod(values.shape[1:]) != np.prod(self._y_shape):
+        elif np.prod(values.shape[1:]) != np.prod(self._y_shape):
             raise ValueError(
                 f"y has shape {values.shape}, but {type(self).__name__} was fitted with {int(np.prod(self._y_shape))} outputs."
             )
@@ -162,23 +162,19 @@ class LeafRegressor(RegressorMixin, BaseLeaf):
         """
         return self._score(r2_score, X, y, groups, sample_weight)
 
-    def _noise(self, fitting: Fitting, examples: Examples) -> tuple[float, float]:
+    def _noise(self, fitting: Fitting, examples: Examples) -> float:
         variance = fitting.scores.min(1).sum() / len(examples.y)  # of the residuals, a row and an output
-        constant = float(examples.y.var(0).mean()) if self._engine == "module" else 1.0  # else the loss is in units of the variance
         # A row's loss is the mean over its outputs, its log-likelihood a sum over them.
-        return 2.0 * max(variance, FLOOR * constant) / examples.n_outputs, constant or 1.0
+        return 2.0 * max(variance, FLOOR * self._constant_loss) / examples.n_outputs
 
     def _empirical_error(self, mean_losses: NDArray[np.float64], examples: Examples) -> float:
-        """In the units of y: the loss of training is in units of its variance, except for modules of the user's own."""
-        if self._engine == "module":
+        """The squared error in the units of y; for a loss of the user's own, and for modules that see y as it is, the loss of training."""
+        if self._engine == "module" or self.loss not in ("auto", "squared"):
             return float(mean_losses.mean())
-        if examples.n_outputs == 1:
-            scale = examples.y.std()
-            return float(mean_losses.mean() * (scale**2 or 1.0))
+        if self._engine == "mlp" and examples.n_outputs == 1:
+            return float(mean_losses.mean() * Scaling.of(examples.y).scale[0] ** 2)
         outputs = self._local_models.outputs(examples.X)[np.arange(len(examples.y)), self.contexts_[examples.group]]
-        rows = np.square(outputs - examples.y).mean(1) * (1.0 if examples.weight is None else examples.weight)
-        mass = np.bincount(examples.group, examples.weight)
-        return float((np.bincount(examples.group, rows) / mass).mean())
+        return self._mean_over_groups(np.square(outputs - examples.y).mean(1), examples)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

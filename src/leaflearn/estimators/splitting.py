@@ -14,7 +14,7 @@ from leaflearn.data.grouping import encode_groups
 
 
 class WithinGroupKFold(BaseCrossValidator):
-    """K folds that each hold out some rows of every group, so that a held-out row's context is known from the rows that stayed.
+    """K folds of rows that never hold out a whole group, so that a held-out row's context is known from the rows that stayed.
 
     With whole groups held out the context of a test row is anybody's guess, and more contexts always look better; to compare numbers of
     contexts, hold out within groups. Groups of a single row always stay in training.
@@ -34,8 +34,8 @@ class WithinGroupKFold(BaseCrossValidator):
     >>> X, groups = np.zeros((6, 1)), ["a", "a", "b", "b", "b", "c"]
     >>> for train, test in WithinGroupKFold(n_splits=2).split(X, groups=groups):
     ...     print(train, test)
-    [1 3 5] [0 2 4]
-    [0 2 4 5] [1 3]
+    [1 2 4 5] [0 3]
+    [0 3 5] [1 2 4]
     """
 
     __metadata_request__split = {"groups": True}  # as GroupKFold does
@@ -70,7 +70,7 @@ class WithinGroupKFold(BaseCrossValidator):
         order = order[np.argsort(group[order], kind="stable")]  # group by group
         position = np.arange(n_rows) - np.repeat(np.cumsum(size) - size, size)  # of a row in its group
         # Small groups start at different folds, else the first folds would get all of their rows.
-        first = random.randint(self.n_splits, size=len(labels)) if self.shuffle else np.zeros(len(labels), dtype=int)
+        first = random.randint(self.n_splits, size=len(labels)) if self.shuffle else np.arange(len(labels))
         fold = np.empty(n_rows, dtype=np.intp)
         fold[order] = (position + first[group[order]]) % self.n_splits
         fold[size[group] == 1] = -1
