@@ -66,6 +66,22 @@ def find_groups(groups: NDArray[Any], known: NDArray[Any]) -> NDArray[np.intp]:
     return np.array([position.get(label, -1) for label in labels.tolist()], dtype=np.intp)[inverse]
 
 
+def position_in_group(group: NDArray[np.intp], order: NDArray[np.intp] | None = None) -> NDArray[np.intp]:
+    """How many rows of its own group come before each row, where rows come in `order` (their own by default), shape (n_rows,).
+
+    Examples
+    --------
+    >>> position_in_group(np.array([1, 0, 1, 1]))
+    array([0, 0, 1, 2])
+    """
+    order = np.arange(len(group)) if order is None else order
+    order = order[np.argsort(group[order], kind="stable")]  # group by group
+    size = np.bincount(group)
+    position = np.empty(len(group), dtype=np.intp)
+    position[order] = np.arange(len(group)) - np.repeat(np.cumsum(size) - size, size)
+    return position
+
+
 def _alike(labels: Sequence[Any]) -> bool:
     """Are these plain labels of one kind, which numpy can keep as they are?"""
     kinds = {type(label) for label in labels}

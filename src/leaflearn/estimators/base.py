@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from leaflearn.core.allocation import Rule
 from leaflearn.core.losses import Loss
 from leaflearn.core.training import ROWS_AT_ONCE, SCHEDULES, Callback, Schedule
-from leaflearn.data.grouping import as_labels, encode_groups, find_groups
+from leaflearn.data.grouping import as_labels, encode_groups, find_groups, position_in_group
 from leaflearn.estimators.engines import ENGINES, Examples, Fitting, choose_engine
 from leaflearn.estimators.identification import Identification, posterior
 from leaflearn.estimators.inputs import check_rows, check_weights, check_X
@@ -185,11 +185,7 @@ class BaseLeaf(BaseEstimator):
     def _context_by_half(self, X: Any, y: Any, groups: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Rows to be scored, and their contexts: every second row of a group identifies it, the others are scored."""
         labels, group = encode_groups(groups, len(y))
-        order = np.argsort(group, kind="stable")
-        size = np.bincount(group)
-        position = np.empty(len(group), dtype=np.intp)
-        position[order] = np.arange(len(group)) - np.repeat(np.cumsum(size) - size, size)
-        support = (position % 2 == 0) & (size[group] > 1) & self._is_known(y)
+        support = (position_in_group(group) % 2 == 0) & (np.bincount(group)[group] > 1) & self._is_known(y)
         context = np.zeros(len(labels), dtype=np.intp)  # a group of one row tells nothing before it is scored: the most used context
         if support.any():
             found = self.identify(_safe_indexing(X, np.flatnonzero(support)), _safe_indexing(y, np.flatnonzero(support)), group[support])

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils import check_random_state
 
-from leaflearn.data.grouping import encode_groups
+from leaflearn.data.grouping import encode_groups, position_in_group
 
 
 class WithinGroupKFold(BaseCrossValidator):
@@ -66,12 +66,9 @@ class WithinGroupKFold(BaseCrossValidator):
         if size.max() < 2:
             raise ValueError("every group has a single row, so nothing can be held out within groups; use KFold instead.")
         random = check_random_state(self.random_state)
-        order = random.permutation(n_rows) if self.shuffle else np.arange(n_rows)
-        order = order[np.argsort(group[order], kind="stable")]  # group by group
-        position = np.arange(n_rows) - np.repeat(np.cumsum(size) - size, size)  # of a row in its group
+        position = position_in_group(group, random.permutation(n_rows) if self.shuffle else None)
         # Small groups start at different folds, else the first folds would get all of their rows.
         first = random.randint(self.n_splits, size=len(labels)) if self.shuffle else np.arange(len(labels))
-        fold = np.empty(n_rows, dtype=np.intp)
-        fold[order] = (position + first[group[order]]) % self.n_splits
+        fold = (position + first[group]) % self.n_splits
         fold[size[group] == 1] = -1
         return fold
