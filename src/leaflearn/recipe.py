@@ -82,7 +82,7 @@ class Fit:
     modules: list[nn.Module]  # K local models
     scores: NDArray[np.float64]  # summed loss of every model on every group        (m, K)
     history: dict[str, NDArray[Any]]
-    restarts: list[dict[str, Any]]  # of every start: its error, and whether it was kept
+    restarts: list[dict[str, Any]]  # of every start: error, kept, n_iter, converged
     best_restart: int
     converged: bool
     stopped: bool  # by a callback
