@@ -17,7 +17,7 @@ from leaflearn.datasets import DATASETS
 from leaflearn.evaluation import match_contexts
 from leaflearn.report.page import to_png
 from leaflearn.report.plots import Panel, plot_curves
-from leaflearn.report.writing import write_file
+from leaflearn.writing import write_file
 
 torch.set_num_threads(1)  # networks this small lose more by talking between threads than they win
 

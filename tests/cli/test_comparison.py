@@ -7,7 +7,8 @@ import pytest
 from rich.console import Console
 
 from leaflearn.cli.comparison import _follow_domains, compare
-from leaflearn.data.domains import Domain, DomainSet, Function
+from leaflearn.data.domains import Domain, DomainSet
+from leaflearn.data.sources import Function
 from leaflearn.estimators.progress import ProgressBar
 
 HIGH, LOW = Function(lambda x: 1.0 + 0 * x, 0.0, 1.0), Function(lambda x: -1.0 + 0 * x, 0.0, 1.0)

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from leaflearn.core.batches import Batches
-from leaflearn.data.domains import Domain, DomainSet, Examples, Function, Truth
+from leaflearn.data.domains import Domain, DomainSet, Truth
 from leaflearn.data.sampling import GroupedSample
+from leaflearn.data.sources import Examples, Function
 
 TABLE = Examples(np.arange(10.0)[:, None], np.arange(10))
 

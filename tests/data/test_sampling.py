@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
-from leaflearn.data.domains import Domain, DomainSet, Examples
-from leaflearn.data.sampling import draw_examples, sample_groups
+from leaflearn.data.domains import Domain, DomainSet
+from leaflearn.data.draws import draw_rows
+from leaflearn.data.sampling import sample_groups
+from leaflearn.data.sources import Examples
 
 
 def labelled(name, label, n=50):
@@ -65,6 +67,13 @@ def test_a_generator_goes_on_where_it_was():
     assert not np.array_equal(first, second)
 
 
+def test_a_pair_of_sizes_makes_ragged_groups():
+    sample, truth = sample_groups(DOMAINS, n_groups=2000, group_size=(1, 4), random_state=0)
+    sizes = np.bincount(sample.groups, minlength=2000)
+    assert np.bincount(sizes)[1:] / 2000 == pytest.approx([0.25] * 4, abs=0.04)
+    assert np.array_equal(sample.y, truth.domain[sample.groups])
+
+
 @pytest.mark.parametrize("sizes", [(0, 1), (1, 0)])
 def test_nothing_cannot_be_sampled(sizes):
     with pytest.raises(ValueError, match=rf"^`n_groups` and `group_size` must be at least 1; they are {sizes[0]} and {sizes[1]}\.$"):
@@ -73,11 +82,11 @@ def test_nothing_cannot_be_sampled(sizes):
 
 def test_examples_are_drawn_in_the_order_asked_for():
     domain = np.array([2, 0, 0, 1, 2, 0])
-    assert draw_examples(DOMAINS, domain, np.random.default_rng(0)).y.tolist() == domain.tolist()
+    assert draw_rows(DOMAINS, domain, np.random.default_rng(0)).y().tolist() == domain.tolist()
 
 
 def test_rows_inside_a_domain_are_drawn_independently():
-    drawn = draw_examples(DOMAINS, np.zeros(2000, dtype=int), np.random.default_rng(0))
-    counts = np.bincount(drawn.x[:, 0].astype(int), minlength=50)  # 40 expected, a standard deviation of about 6
+    drawn = draw_rows(DOMAINS, np.zeros(2000, dtype=int), np.random.default_rng(0))
+    counts = np.bincount(drawn.x()[:, 0].astype(int), minlength=50)  # 40 expected, a standard deviation of about 6
     assert counts.min() > 10
     assert counts.max() < 80

@@ -14,7 +14,7 @@ def domains():
 
 
 def test_it_is_registered():
-    assert DATASETS["colored-digits"] is colored_digits
+    assert DATASETS["colored-digits"].factory is colored_digits
 
 
 def test_shapes_and_range(domains):

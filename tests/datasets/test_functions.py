@@ -9,7 +9,7 @@ from leaflearn.datasets.functions import functions
 
 
 def test_it_is_registered():
-    assert DATASETS["functions"] is functions
+    assert DATASETS["functions"].factory is functions
 
 
 @pytest.mark.parametrize(

@@ -96,7 +96,7 @@ def _fit(data: DomainSet, sample: GroupedSample, bar: ProgressBar, callbacks: An
 
 def _measure(estimator: Any, data: DomainSet, truth: Truth) -> Learnt:
     first, *_ = data  # in the data sets shown here all domains are tested on the same inputs
-    predictions = estimator.predict_each(_flatten(first.test.x))  #                                     (N, K)
+    predictions = estimator.predict_each(_flatten(np.asarray(first.test.x)))  #                                     (N, K)
     errors = best_errors(predictions, [domain.test.y for domain in data], rmse if data.classes is None else error_rate)
     n_contexts = predictions.shape[1]
     domains = match_contexts(estimator.contexts_, truth.domain, n_contexts) if n_contexts > 1 else np.array([-1])

@@ -20,7 +20,7 @@ from leaflearn.cli.stories import STORIES, describe_errors, tell
 from leaflearn.datasets import DATASETS
 from leaflearn.estimators.progress import ProgressBar
 from leaflearn.report.page import Section, render_page
-from leaflearn.report.writing import make_folder, write_file
+from leaflearn.writing import make_folder, write_file
 
 QUICK: dict[str, Any] = {"n_groups": 60, "max_epochs": 3, "n_init": 1}  # to see that everything runs; it learns nothing
 INTRODUCTION = (

@@ -9,77 +9,13 @@ learner takes has a field for it; only evaluation, and learners that are called 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[Any]
-
-
-class Source(Protocol):
-    """Whatever examples can be drawn from: a table of them, a function, a recording."""
-
-    def draw(self, n: int, generator: np.random.Generator) -> Examples:
-        """Draw `n` independent examples."""
-
-
-@dataclass(frozen=True, eq=False)
-class Examples:
-    """Inputs and their targets, row by row. Also a source: it draws rows with replacement.
-
-    Examples
-    --------
-    >>> table = Examples(x=np.array([[1.0], [2.0]]), y=np.array([10, 20]))
-    >>> table.draw(3, np.random.default_rng(0)).y
-    array([20, 20, 20])
-    """
-
-    x: Array  #                                                                 (N, ...)
-    y: Array  #                                                                 (N, ...)
-
-    def __post_init__(self) -> None:
-        if len(self.x) != len(self.y):
-            raise ValueError(f"x has {len(self.x)} rows and y has {len(self.y)}; every input needs one target.")
-
-    def __len__(self) -> int:
-        return len(self.x)
-
-    def draw(self, n: int, generator: np.random.Generator) -> Examples:
-        """Draw `n` rows, each of them equally likely each time."""
-        rows = generator.integers(len(self), size=n)
-        return Examples(self.x[rows], self.y[rows])
-
-
-@dataclass(frozen=True)
-class Function:
-    """A source that knows its target function: x uniform between `low` and `high`, y = target(x) plus Gaussian noise.
-
-    Examples
-    --------
-    >>> square = Function(lambda x: x**2, low=0.0, high=1.0)
-    >>> square.draw(4, np.random.default_rng(0)).x.shape
-    (4, 1)
-    >>> square.grid(3).y
-    array([0.  , 0.25, 1.  ])
-    """
-
-    target: Callable[[Array], Array]
-    low: float
-    high: float
-    noise: float = 0.0
-
-    def draw(self, n: int, generator: np.random.Generator) -> Examples:
-        """Draw `n` inputs and what the function, noise included, answers."""
-        x = generator.uniform(self.low, self.high, n)
-        return Examples(x[:, None], self.target(x) + generator.normal(0.0, self.noise, n))
-
-    def grid(self, n: int) -> Examples:
-        """Evenly spaced inputs from end to end with noiseless targets: what to test on."""
-        x = np.linspace(self.low, self.high, n)
-        return Examples(x[:, None], self.target(x))
+from leaflearn.data.sources import Array, Examples, Source
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +24,7 @@ class Domain:
 
     Examples
     --------
+    >>> from leaflearn.data.sources import Function
     >>> square = Function(lambda x: x**2, low=0.0, high=1.0)
     >>> Domain("square", train=square, test=square.grid(100)).name
     'square'
@@ -117,6 +54,7 @@ class DomainSet:
 
     Examples
     --------
+    >>> from leaflearn.data.sources import Function
     >>> up, down = Function(lambda x: x, -1.0, 1.0), Function(lambda x: -x, -1.0, 1.0)
     >>> domains = DomainSet("cross", (Domain("up", up, up.grid(5)), Domain("down", down, down.grid(5))), n_groups=10, group_size=2)
     >>> domains.names, domains.probabilities.tolist(), domains.input_shape
@@ -157,6 +95,12 @@ class DomainSet:
         return np.asarray(shares / shares.sum())
 
     @property
+    def shares_inputs(self) -> bool:
+        """Do all domains answer the same training inputs? They do where their tables hold one and the same `x`."""
+        tables = [domain.train for domain in self]
+        return all(isinstance(table, Examples) and table.x is getattr(tables[0], "x", None) for table in tables)
+
+    @property
     def input_shape(self) -> tuple[int, ...]:
         """Shape of one input."""
         return self.domains[0].test.x.shape[1:]
@@ -166,6 +110,19 @@ class DomainSet:
 class Truth:
     """Which domain each group came from. It travels apart from the examples, so that no learner receives it by accident.
 
+    Parameters
+    ----------
+    domain
+        The domain of each group, an index into `names`.
+    names
+        The domains' names.
+    row_domain
+        The domain that each row was really drawn from: another one than its group's where groups are mixed.
+    mislabelled
+        Which rows carry a wrong label.
+    label_sets
+        Every domain's right answer to each row's input, where the domains share their inputs; else None.
+
     Examples
     --------
     >>> truth = Truth(domain=np.array([1, 0, 1]), names=("up", "down"))
@@ -173,5 +130,8 @@ class Truth:
     ['down', 'up', 'down']
     """
 
-    domain: NDArray[np.intp]  # index into names                                (m,)
+    domain: NDArray[np.intp]  #                                                 (m,)
     names: tuple[str, ...]
+    row_domain: NDArray[np.intp] | None = None  #                               (N,)
+    mislabelled: NDArray[np.bool_] | None = None  #                             (N,)
+    label_sets: Array | None = None  #                                          (N, n_domains, ...)

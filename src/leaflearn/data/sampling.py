@@ -7,7 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from leaflearn.data.domains import Array, DomainSet, Examples, Truth
+from leaflearn.data.domains import DomainSet, Truth
+from leaflearn.data.draws import draw_domains, draw_rows
+from leaflearn.data.noise import mislabel, mix
+from leaflearn.data.sources import Array
 
 
 class GroupedSample(NamedTuple):
@@ -21,8 +24,12 @@ class GroupedSample(NamedTuple):
 def sample_groups(
     domains: DomainSet,
     n_groups: int | None = None,
-    group_size: int | None = None,
+    group_size: int | tuple[int, int] | None = None,
     random_state: int | np.random.Generator | None = None,
+    *,
+    mixing: float = 0.0,
+    label_noise: float = 0.0,
+    replacement: bool = True,
 ) -> tuple[GroupedSample, Truth]:
     """Draw `n_groups` groups of `group_size` examples that share a domain.
 
@@ -31,16 +38,23 @@ def sample_groups(
     domains
         Where the examples come from, and how often each domain comes up.
     n_groups, group_size
-        How many groups and how many examples in each; the domain set's own numbers where None.
+        How many groups and how many examples in each; the domain set's own numbers where None. A pair of sizes draws the size of each group
+        between the two, both included.
     random_state
         A seed or a numpy generator; the same seed gives the same sample.
+    mixing
+        How likely a row is to come from another domain than its group's (alpha in the paper).
+    label_noise
+        The share of training labels that are wrong, but of the same domain's set (beta in the paper); see `mislabel`.
+    replacement
+        Draw rows independently; if False, a table's rows are dealt out like cards, none of them twice before all have come once.
 
     Returns
     -------
     sample
         Inputs, targets and group ids: everything a learner may see.
     truth
-        The domain of each group: for evaluation and for oracles.
+        The domain of each group, and what was mixed or mislabelled: for evaluation and for oracles.
 
     Examples
     --------
@@ -53,26 +67,13 @@ def sample_groups(
     """
     n_groups = domains.n_groups if n_groups is None else n_groups
     group_size = domains.group_size if group_size is None else group_size
-    if n_groups < 1 or group_size < 1:
+    smallest, largest = group_size if isinstance(group_size, tuple) else (group_size, group_size)
+    if n_groups < 1 or not 1 <= smallest <= largest:
         raise ValueError(f"`n_groups` and `group_size` must be at least 1; they are {n_groups} and {group_size}.")
     generator = np.random.default_rng(random_state)
-    domain = generator.choice(len(domains), size=n_groups, p=domains.probabilities)  #         (m,)
-    groups = np.repeat(np.arange(n_groups), group_size)  #                                     (N,)
-    examples = draw_examples(domains, domain[groups], generator)
-    return GroupedSample(examples.x, examples.y, groups), Truth(domain, domains.names)
-
-
-def draw_examples(domains: DomainSet, domain: NDArray[np.intp], generator: np.random.Generator) -> Examples:
-    """One example for every entry of `domain` (N,), drawn from the domain that it names.
-
-    Examples
-    --------
-    >>> from leaflearn.datasets import DATASETS
-    >>> draw_examples(DATASETS["functions"](), np.array([0, 2, 0]), np.random.default_rng(0)).x.shape
-    (3, 1)
-    """
-    counts = np.bincount(domain, minlength=len(domains))  #                                    (n_domains,)
-    drawn = [source.train.draw(int(n), generator) for source, n in zip(domains, counts, strict=True)]
-    # The draws lie one domain after the other; the rank of a row in that order is where its own example stands.
-    place = np.argsort(np.argsort(domain, kind="stable"))  #                                   (N,)
-    return Examples(np.concatenate([part.x for part in drawn])[place], np.concatenate([part.y for part in drawn])[place])
+    noisy = mislabel(domains, label_noise, generator)
+    domain = draw_domains(domains, n_groups, generator)  #                                    (m,)
+    sizes = generator.integers(smallest, largest + 1, n_groups) if smallest < largest else np.full(n_groups, smallest)
+    groups = np.repeat(np.arange(n_groups), sizes)  #                                         (N,)
+    draw = draw_rows(noisy, mix(domains, domain[groups], mixing, generator), generator, replacement)
+    return GroupedSample(draw.x(), draw.y(), groups), draw.truth(domain, domains)

@@ -2,14 +2,32 @@
 
 Examples
 --------
->>> sorted(DATASETS)
-['colored-digits', 'functions']
 >>> DATASETS["functions"]().names
 ('absolute', 'sine', 'logarithm')
 """
 
 from leaflearn.datasets.colored_digits import colored_digits
+from leaflearn.datasets.colored_mnist import colored_mnist
+from leaflearn.datasets.fashion_opposite import fashion_opposite
+from leaflearn.datasets.fashion_parallel import fashion_parallel
 from leaflearn.datasets.functions import functions
-from leaflearn.datasets.registry import DATASETS, register
+from leaflearn.datasets.gas_mixtures import gas_mixtures
+from leaflearn.datasets.registry import DATASETS, DataSet, register
+from leaflearn.datasets.store import DataError, MissingDataError, data_folder
+from leaflearn.datasets.two_lines import two_lines
 
-__all__ = ["DATASETS", "colored_digits", "functions", "register"]
+__all__ = [
+    "DATASETS",
+    "DataError",
+    "DataSet",
+    "MissingDataError",
+    "colored_digits",
+    "colored_mnist",
+    "data_folder",
+    "fashion_opposite",
+    "fashion_parallel",
+    "functions",
+    "gas_mixtures",
+    "register",
+    "two_lines",
+]

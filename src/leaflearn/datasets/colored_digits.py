@@ -10,21 +10,11 @@ import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
-from leaflearn.data.domains import Array, Domain, DomainSet, Examples
+from leaflearn.data.domains import Domain, DomainSet
+from leaflearn.data.sources import Examples
+from leaflearn.datasets.painting import CLASSES, COLORS, DIGITS, paint
 from leaflearn.datasets.registry import register
 
-COLORS: dict[str, tuple[float, float, float]] = {
-    "red": (1.0, 0.0, 0.0),
-    "blue": (0.0, 0.0, 1.0),
-    "yellow": (1.0, 1.0, 0.0),
-    "green": (0.0, 1.0, 0.0),
-    "pink": (1.0, 0.5, 0.75),
-    "cyan": (0.0, 1.0, 1.0),
-    "white": (1.0, 1.0, 1.0),
-    "purple": (0.5, 0.0, 0.5),
-}
-CLASSES = (*(str(digit) for digit in range(10)), *COLORS)
-N_DIGITS = 10
 N_TEST = 497  # of 1,797 pictures
 SEED = 0  # of the colours and of the split, which are part of the data
 
@@ -43,23 +33,11 @@ def colored_digits() -> DomainSet:
     """
     digits = load_digits()
     color = np.random.default_rng(SEED).integers(len(COLORS), size=len(digits.target))  #     (N,)
-    x = paint(digits.images / 16.0, color)  #                                                 (N, 3, 8, 8)
-    y = np.stack([digits.target, N_DIGITS + color], axis=1)  #                                (N, 2)
+    x = paint(np.asarray(digits.images / 16.0, dtype=np.float32), color)  #                                                 (N, 3, 8, 8)
+    y = np.stack([digits.target, len(DIGITS) + color], axis=1)  #                                (N, 2)
     x_train, x_test, y_train, y_test = train_test_split(x, y, test_size=N_TEST, stratify=digits.target, random_state=SEED)
     domains = tuple(
         Domain(name, train=Examples(x_train, y_train[:, d]), test=Examples(x_test, y_test[:, d]))
         for d, name in enumerate(("digit", "color"))
     )
     return DomainSet("colored-digits", domains, n_groups=1000, group_size=4, classes=CLASSES)
-
-
-def paint(images: Array, color: Array) -> Array:
-    """Grey images (N, height, width) in the colours of those numbers (N,), as float32 (N, 3, height, width).
-
-    Examples
-    --------
-    >>> paint(np.ones((1, 1, 1)), np.array([0])).ravel()  # red
-    array([1., 0., 0.], dtype=float32)
-    """
-    channels = np.array(list(COLORS.values()))[color]  #                                      (N, 3)
-    return np.asarray(images[:, None] * channels[:, :, None, None], dtype=np.float32)

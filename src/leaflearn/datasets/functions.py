@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from leaflearn.data.domains import Array, Domain, DomainSet, Function
+from leaflearn.data.domains import Domain, DomainSet
+from leaflearn.data.sources import Array, Function
 from leaflearn.datasets.registry import register
 
 LOW, HIGH = -2.0, 2.0

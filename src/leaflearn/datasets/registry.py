@@ -3,16 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
 
 from leaflearn.data.domains import DomainSet
+from leaflearn.datasets.store import Files
 
-Factory = Callable[[], DomainSet]
-
-DATASETS: dict[str, Factory] = {}
+Factory = TypeVar("Factory", bound=Callable[..., DomainSet])
 
 
-def register(name: str) -> Callable[[Factory], Factory]:
-    """Put the decorated factory into `DATASETS` under `name`.
+@dataclass(frozen=True)
+class DataSet:
+    """A registered factory of a domain set, and the publisher's files that it reads. Call it as you would call the factory.
+
+    Examples
+    --------
+    >>> from leaflearn.datasets import DATASETS
+    >>> DATASETS["functions"].files is None
+    True
+    >>> DATASETS["functions"]().names
+    ('absolute', 'sine', 'logarithm')
+    """
+
+    name: str
+    factory: Callable[..., DomainSet]
+    files: Files | None = None  # None: it needs no file
+
+    def __call__(self, **options: object) -> DomainSet:
+        """Make the domain set."""
+        return self.factory(**options)
+
+    @property
+    def summary(self) -> str:
+        """The first sentence of the factory's description."""
+        return (self.factory.__doc__ or "").strip().splitlines()[0]
+
+
+DATASETS: dict[str, DataSet] = {}
+
+
+def register(name: str, files: Files | None = None) -> Callable[[Factory], Factory]:
+    """Put the decorated factory into `DATASETS` under `name`, with the publisher's files that it needs.
 
     Examples
     --------
@@ -25,7 +56,7 @@ def register(name: str) -> Callable[[Factory], Factory]:
     def put(factory: Factory) -> Factory:
         if name in DATASETS:
             raise ValueError(f"There is a data set called {name!r} already; give this one another name.")
-        DATASETS[name] = factory
+        DATASETS[name] = DataSet(name, factory, files)
         return factory
 
     return put

@@ -5,7 +5,7 @@ import stat
 
 import pytest
 
-from leaflearn.report.writing import make_folder, write_file
+from leaflearn.writing import make_folder, write_file
 
 
 def test_it_writes_and_replaces(tmp_path):

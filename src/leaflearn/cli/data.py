@@ -1,0 +1,217 @@
+"""`leaflearn data`: which data sets there are, where their files lie, how to get them, and what they look like.
+
+What takes long to import is imported by the command that needs it, so that `leaflearn data --help` answers at once.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from difflib import get_close_matches
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from leaflearn.data.domains import DomainSet
+    from leaflearn.datasets.registry import DataSet
+    from leaflearn.datasets.store import Files
+
+SIMULATED = "gas-mixtures"  # the one data set that can be simulated
+NEEDS_TEX = {"pgf"}  # matplotlib can only write it where TeX is installed
+
+_as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+@click.group(invoke_without_command=True)
+@click.pass_context
+def data(context: click.Context) -> None:
+    """See which data sets there are, get them, and look at them."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
+@data.command("list")
+@_as_json
+def list_(as_json: bool) -> None:
+    """List the data sets, and say whether their files are there."""
+    from leaflearn.datasets import DATASETS
+    from leaflearn.datasets.store import data_folder
+
+    rows = [_describe(data_set) for data_set in DATASETS.values()]
+    if as_json:
+        click.echo(json.dumps({"folder": str(data_folder()), "data_sets": rows}, indent=2))
+    else:
+        _print_table(rows)
+        click.echo(f"The data folder is {data_folder()}")
+
+
+@data.command()
+@click.argument("name")
+@click.option("--simulated", is_flag=True, help=f"Write made-up files in the place of the publisher's; only for {SIMULATED}.")
+def get(name: str, simulated: bool) -> None:
+    """Get the files of the data set NAME from their publisher."""
+    data_set = _find(name)
+    if simulated and name != SIMULATED:
+        raise click.ClickException(f"Only {SIMULATED} can be simulated, not {name}; leave out --simulated.")
+    if data_set.files is None:
+        click.echo(f"{name} is built in: there is nothing to get.")
+    elif simulated:
+        click.echo(f"The simulated files of {name} are in {_simulate(data_set.files)}")
+    elif _simulated_files(data_set):
+        raise click.ClickException(f"The files in '{_folder(data_set.files)}' are simulated; delete them first, then get the publisher's.")
+    else:
+        from leaflearn.datasets import fetching
+
+        click.echo(f"The files of {name} are in {fetching.get(data_set.files)}")
+
+
+@data.command()
+@click.argument("name")
+@_as_json
+def verify(name: str, as_json: bool) -> None:
+    """Check that the files of the data set NAME are the publisher's.
+
+    Says of every file whether it is right, there (no checksum of it is published), simulated, wrong or missing, and fails where one is
+    wrong or missing.
+    """
+    from leaflearn.datasets import store
+
+    data_set = _find(name)
+    files = data_set.files
+    found = {} if files is None else store.verify(files) | dict.fromkeys(_simulated_files(data_set), "simulated")
+    if as_json:
+        click.echo(json.dumps({"name": name, "folder": None if files is None else str(_folder(files)), "files": found}, indent=2))
+    elif files is None:
+        click.echo(f"{name} is built in: there is nothing to verify.")
+    else:
+        for file, state in found.items():
+            click.echo(f"{state:<9} {file}")
+    if files is not None and not {"wrong", "missing"}.isdisjoint(found.values()):
+        raise store.DataError(_advise(name, files, found))
+
+
+@data.command()
+@click.argument("name", required=False)
+@_as_json
+def where(name: str | None, as_json: bool) -> None:
+    """Print the data folder, or the folder of the data set NAME."""
+    from leaflearn.datasets.store import data_folder
+
+    folder = data_folder()
+    if name is not None:
+        files = _find(name).files
+        if files is None:
+            raise click.ClickException(f"{name} is built in: it has no folder.")
+        folder = _folder(files)
+    click.echo(json.dumps({"folder": str(folder)}, indent=2) if as_json else str(folder))
+
+
+@data.command()
+@click.argument("name")
+@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="The picture.  [default: NAME.png]")
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Seed of the choice of examples.")
+def show(name: str, output: Path | None, seed: int) -> None:
+    """Draw examples of NAME with the answers of its domains."""
+    from leaflearn.report.sheet import draw_sheet
+    from leaflearn.writing import make_folder, write_file
+
+    data_set, path = _find(name), output or Path(f"{name}.png")
+    kind = _picture_format(path)
+    make_folder(path.parent)  # before the work, not after it
+    picture = BytesIO()
+    draw_sheet(_load(data_set), seed).savefig(picture, format=kind)
+    write_file(path, picture.getvalue())
+    click.echo(f"The picture of {name} is {path}")
+
+
+def _find(name: str) -> DataSet:
+    from leaflearn.datasets import DATASETS
+
+    if name not in DATASETS:
+        near = get_close_matches(name, DATASETS, n=1)
+        hint = f"; did you mean {near[0]}?" if near else "."
+        raise click.ClickException(f"There is no data set called '{name}'{hint} There are: {', '.join(sorted(DATASETS))}.")
+    return DATASETS[name]
+
+
+def _folder(files: Files) -> Path:
+    from leaflearn.datasets.store import data_folder
+
+    return data_folder() / files.folder
+
+
+def _describe(data_set: DataSet) -> dict[str, str | None]:
+    from leaflearn.datasets.store import missing
+
+    files = data_set.files
+    if files is None:
+        return {"name": data_set.name, "summary": data_set.summary, "title": None, "terms": None, "folder": None, "files": "built in"}
+    state = "missing" if missing(files) else "simulated" if _simulated_files(data_set) else "ready"
+    folder = str(_folder(files))
+    return {
+        "name": data_set.name, "summary": data_set.summary, "title": files.title, "terms": files.terms, "folder": folder, "files": state,
+    }  # fmt: skip
+
+
+def _print_table(rows: list[dict[str, str | None]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table("name", "files", "what it is", "source and terms", show_lines=True)
+    table.columns[0].no_wrap = table.columns[1].no_wrap = True
+    for row in rows:
+        origin = f"{row['title']}\nTerms: {row['terms']}" if row["title"] else ""
+        table.add_row(*(Text(str(text)) for text in (row["name"], row["files"], row["summary"], origin)))  # nothing in them is markup
+    Console().print(table)
+
+
+def _simulated_files(data_set: DataSet) -> list[str]:
+    """Names of its files that are there and were made up."""
+    if data_set.files is None or data_set.name != SIMULATED:
+        return []
+    from leaflearn.datasets.gas_mixtures import is_simulated
+
+    folder = _folder(data_set.files)
+    return [name for name in data_set.files.contents if (folder / name).is_file() and is_simulated(folder / name)]
+
+
+def _simulate(files: Files) -> Path:
+    from leaflearn.datasets.gas_simulator import simulate_gas_mixtures
+
+    simulate_gas_mixtures(_folder(files))
+    return _folder(files)
+
+
+def _advise(name: str, files: Files, found: dict[str, str]) -> str:
+    """What is wrong with the files, and what to do."""
+    wrong = [f"'{file}'" for file, state in found.items() if state == "wrong"]
+    missing = [f"'{file}'" for file, state in found.items() if state == "missing"]
+    faults = [f"not the publisher's: {', '.join(wrong)}"] * bool(wrong) + [f"missing: {', '.join(missing)}"] * bool(missing)
+    cure = "Delete what is wrong, then get it again with" if wrong else "Get what is missing with"
+    return f"In '{_folder(files)}', {'; '.join(faults)}. {cure}: leaflearn data get {name}"
+
+
+def _picture_format(path: Path) -> str:
+    from matplotlib.figure import Figure
+
+    kinds = sorted({*Figure().canvas.get_supported_filetypes()} - NEEDS_TEX)
+    kind = path.suffix.lower().removeprefix(".")
+    if kind not in kinds:
+        raise click.ClickException(f"Cannot draw into '{path}': its name must end in one of {', '.join(f'.{kind}' for kind in kinds)}.")
+    return kind
+
+
+def _load(data_set: DataSet) -> DomainSet:
+    """The domain set, with pictures as inputs where it has a choice."""
+    from leaflearn.datasets.store import MissingDataError
+
+    options = {"inputs": "pictures"} if "inputs" in inspect.signature(data_set.factory).parameters else {}
+    try:
+        return data_set(**options)
+    except MissingDataError as error:
+        cure = f"leaflearn data get {data_set.name}"
+        raise MissingDataError(str(error) if cure in str(error) else f"{error} Try: {cure}") from None

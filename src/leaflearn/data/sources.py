@@ -1,0 +1,130 @@
+"""Where examples come from: a table of them, or a function that answers any input.
+
+Tables of pictures are kept as bytes and turned into numbers when rows are read, because sixty thousand small pictures are 140 megabytes as
+bytes and half a gigabyte as numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+Rows = NDArray[np.intp]  # numbers of rows
+
+
+@dataclass(frozen=True, eq=False)
+class Pictures:
+    """Pictures kept as bytes that read like an array of numbers between 0 and 1.
+
+    Rows are turned into float32 when they are taken, `np.asarray` turns all of them.
+
+    Examples
+    --------
+    >>> pictures = Pictures(np.array([[[[0, 51], [102, 255]]]], dtype=np.uint8))
+    >>> pictures.shape, len(pictures)
+    ((1, 1, 2, 2), 1)
+    >>> pictures[0]
+    array([[[0. , 0.2],
+            [0.4, 1. ]]], dtype=float32)
+    """
+
+    stored: NDArray[np.uint8]  # may be mapped from a file                      (N, channels, height, width)
+
+    def __post_init__(self) -> None:
+        if self.stored.dtype != np.uint8 or self.stored.ndim != 4:
+            raise ValueError(
+                f"Pictures are bytes of shape (N, channels, height, width); this array is {self.stored.dtype} of shape {self.stored.shape}."
+            )
+
+    def __len__(self) -> int:
+        return len(self.stored)
+
+    def __getitem__(self, rows: Any) -> Array:
+        """The pictures of these rows, as numbers."""
+        return np.asarray(np.divide(self.stored[rows], np.float32(255), dtype=np.float32))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return self[:] if dtype is None else self[:].astype(dtype, copy=False)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the array of numbers."""
+        return self.stored.shape
+
+    @property
+    def ndim(self) -> int:
+        """Always four: rows, channels, height, width."""
+        return self.stored.ndim
+
+    @property
+    def dtype(self) -> np.dtype[np.float32]:
+        """What the rows are read as."""
+        return np.dtype(np.float32)
+
+
+class Source(Protocol):
+    """Whatever examples can be drawn from: a table of them, a function, a recording."""
+
+    def draw(self, n: int, generator: np.random.Generator) -> Examples:
+        """Draw `n` independent examples."""
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """Inputs and their targets, row by row. Also a source: it draws rows with replacement.
+
+    Examples
+    --------
+    >>> table = Examples(x=np.array([[1.0], [2.0]]), y=np.array([10, 20]))
+    >>> table.draw(3, np.random.default_rng(0)).y
+    array([20, 20, 20])
+    """
+
+    x: Array | Pictures  #                                                      (N, ...)
+    y: Array  #                                                                 (N, ...)
+
+    def __post_init__(self) -> None:
+        if len(self.x) != len(self.y):
+            raise ValueError(f"x has {len(self.x)} rows and y has {len(self.y)}; every input needs one target.")
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def draw(self, n: int, generator: np.random.Generator) -> Examples:
+        """Draw `n` rows, each of them equally likely each time."""
+        rows = generator.integers(len(self), size=n)
+        return Examples(self.x[rows], self.y[rows])
+
+
+@dataclass(frozen=True)
+class Function:
+    """A source that knows its target function: x uniform between `low` and `high`, y = target(x) plus Gaussian noise.
+
+    Examples
+    --------
+    >>> square = Function(lambda x: x**2, low=0.0, high=1.0)
+    >>> square.draw(4, np.random.default_rng(0)).x.shape
+    (4, 1)
+    >>> square.grid(3).y
+    array([0.  , 0.25, 1.  ])
+    """
+
+    target: Callable[[Array], Array]
+    low: float
+    high: float
+    noise: float = 0.0
+
+    def draw(self, n: int, generator: np.random.Generator) -> Examples:
+        """Draw `n` inputs and what the function, noise included, answers."""
+        x = generator.uniform(self.low, self.high, n)
+        return Examples(x[:, None], self.target(x) + generator.normal(0.0, self.noise, n))
+
+    def grid(self, n: int) -> Examples:
+        """Evenly spaced inputs from end to end with noiseless targets: what to test on."""
+        x = np.linspace(self.low, self.high, n)
+        return Examples(x[:, None], self.target(x))

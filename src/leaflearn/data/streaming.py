@@ -1,0 +1,143 @@
+"""The bilevel sampler of an experiment: an endless supply of fresh groups, `groups_per_step` at a time, epoch by epoch.
+
+`sample_groups` draws a data set, once; a learner then sees the same groups again and again. Here every epoch draws its groups anew, as the
+paper's image experiments do: 600,000 groups of one picture are ten passes over 60,000 pictures, each under a domain drawn at random.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from leaflearn.core.batches import Batches
+from leaflearn.data.domains import DomainSet, Truth
+from leaflearn.data.draws import draw_domains, draw_rows
+from leaflearn.data.noise import mislabel, mix
+from leaflearn.data.sources import Array, Examples
+
+
+@dataclass(frozen=True)
+class BilevelSampler:
+    """Meta-batches of fresh groups. An epoch deals every training row once, where there are rows to deal.
+
+    Parameters
+    ----------
+    domains
+        Where the examples come from.
+    group_size
+        Examples in a group (n in the paper); the domain set's own number where None.
+    groups_per_step
+        Groups in a meta-batch (B in the paper).
+    groups_per_epoch
+        Groups in an epoch; where None, as many as deal all rows once, or the domain set's own number where its sources never end.
+    mixing, label_noise, replacement
+        As in `sample_groups`; here rows are dealt without replacement unless told otherwise.
+    random_state
+        The seed. Epoch 7 is the same whether or not the six before it were drawn.
+
+    Examples
+    --------
+    >>> from leaflearn.datasets import DATASETS
+    >>> sampler = BilevelSampler(DATASETS["colored-digits"](), group_size=4, groups_per_step=100)
+    >>> [len(batches.x) for batches, truth in sampler.epoch(0)]
+    [400, 400, 400, 100]
+    """
+
+    domains: DomainSet
+    group_size: int | None = None
+    groups_per_step: int = 32
+    groups_per_epoch: int | None = None
+    mixing: float = 0.0
+    label_noise: float = 0.0
+    replacement: bool = False
+    random_state: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("group_size", "groups_per_step", "groups_per_epoch"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"`{name}` must be at least 1; it is {value}.")
+
+    @property
+    def size(self) -> int:
+        """Examples in a group."""
+        return self.domains.group_size if self.group_size is None else self.group_size
+
+    @property
+    def n_rows(self) -> int | None:
+        """Training rows, those that domains share counted once; None where a source never ends."""
+        tables = [domain.train for domain in self.domains]
+        sizes = {id(table.x): len(table) for table in tables if isinstance(table, Examples)}
+        return sum(sizes.values()) if all(isinstance(table, Examples) for table in tables) else None
+
+    @property
+    def n_groups(self) -> int:
+        """Groups in an epoch."""
+        if self.groups_per_epoch is not None:
+            return self.groups_per_epoch
+        return self.domains.n_groups if self.n_rows is None else -(-self.n_rows // self.size)
+
+    def __len__(self) -> int:
+        """Meta-batches in an epoch."""
+        return -(-self.n_groups // self.groups_per_step)
+
+    @cached_property
+    def _noisy(self) -> DomainSet:
+        return mislabel(self.domains, self.label_noise, np.random.default_rng([self.random_state, 0]))
+
+    def epoch(self, number: int) -> Iterator[tuple[Batches, Truth]]:
+        """The meta-batches of this epoch with the truth about each, for those who may see it.
+
+        `group_id` counts groups on through the epochs, since none comes twice; `index` is the row of its domain's table.
+        """
+        generator = np.random.default_rng([self.random_state, 1, number])
+        domain = draw_domains(self.domains, self.n_groups, generator)  #                      (m,)
+        group = np.repeat(np.arange(self.n_groups), self.size)[: self._last_row()]  #         (N,)
+        row_domain = mix(self.domains, domain[group], self.mixing, generator)
+        draw = draw_rows(self._noisy, row_domain, generator, self.replacement)
+        for start in range(0, self.n_groups, self.groups_per_step):
+            groups = np.arange(start, min(start + self.groups_per_step, self.n_groups))
+            rows = slice(start * self.size, (start + self.groups_per_step) * self.size)
+            batches = Batches(
+                x=as_inputs(draw.x(rows)),
+                y=as_targets(draw.y(rows), self.domains.classes is not None),
+                group=torch.from_numpy(group[rows] - start),
+                group_id=torch.from_numpy(groups + number * self.n_groups),
+                index=torch.from_numpy(draw.index[rows]),
+                n_groups=len(groups),
+            )
+            yield batches, draw.truth(domain[groups], self.domains, rows)
+
+    def _last_row(self) -> int | None:
+        """A pass deals every row once: its last group is smaller where the group size does not divide the rows."""
+        return self.n_rows if self.groups_per_epoch is None and not self.replacement else None
+
+
+def as_inputs(x: Array) -> Tensor:
+    """Inputs as the networks want them: 32-bit numbers.
+
+    Examples
+    --------
+    >>> as_inputs(np.zeros((2, 3))).dtype
+    torch.float32
+    """
+    return torch.from_numpy(np.asarray(x, dtype=np.float32))
+
+
+def as_targets(y: Array, is_class: bool) -> Tensor:
+    """Targets as the losses want them: class numbers (N,), or 32-bit numbers (N, n_outputs).
+
+    Examples
+    --------
+    >>> as_targets(np.zeros(2), is_class=False).shape
+    torch.Size([2, 1])
+    """
+    if is_class:
+        return torch.from_numpy(np.asarray(y, dtype=np.int64))
+    values = torch.from_numpy(np.asarray(y, dtype=np.float32))
+    return values[:, None] if values.ndim == 1 else values

@@ -1,0 +1,37 @@
+"""A line on the terminal that fills up while something long goes on; nothing where there is no terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
+
+
+class Advance(Protocol):
+    """What the work calls as it goes on."""
+
+    def __call__(self, done: float) -> None:
+        """So much is done, in all."""
+
+
+@contextmanager
+def progress_bar(title: str, total: float | None, in_bytes: bool = False) -> Iterator[Advance]:
+    """Show how far the work in the block has come, on standard error; leave no trace when it ends.
+
+    Examples
+    --------
+    >>> with progress_bar("counting", total=3) as advance:
+    ...     for done in (1, 2, 3):
+    ...         advance(done)
+    """
+    console = Console(stderr=True)
+    count: ProgressColumn = DownloadColumn() if in_bytes else MofNCompleteColumn()
+    with Progress(
+        TextColumn("{task.description}"), BarColumn(bar_width=24), count, TimeRemainingColumn(),
+        console=console, transient=True, disable=not console.is_terminal,
+    ) as progress:  # fmt: skip
+        task = progress.add_task(title, total=total)
+        yield lambda done: progress.update(task, completed=done)

@@ -1,0 +1,115 @@
+"""The stream of meta-batches: every row once an epoch, fresh groups each epoch, the same ones for the same seed, no domain in sight."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+
+from leaflearn.core.batches import Batches
+from leaflearn.data.domains import Domain, DomainSet
+from leaflearn.data.sources import Examples, Pictures
+from leaflearn.data.streaming import BilevelSampler
+from leaflearn.datasets import DATASETS
+
+X = np.arange(103.0)[:, None]
+ROW = np.arange(103)
+SHARED = DomainSet(
+    "shared",
+    (Domain("a", Examples(X, ROW % 3), Examples(X, ROW % 3)), Domain("b", Examples(X, 3 + ROW % 5), Examples(X, 3 + ROW % 5))),
+    n_groups=10,
+    group_size=4,
+    classes=tuple("abcdefgh"),
+)
+APART = DomainSet(
+    "apart", tuple(Domain(name, table := Examples(X[:50] + 1000 * d, np.full(50, d)), table) for d, name in enumerate("ab")),
+    n_groups=10, group_size=5, classes=("no", "yes"),
+)  # fmt: skip
+
+
+def gather(sampler, number=0):
+    """The whole epoch: rows, targets, group ids and true domains, flat."""
+    steps = list(sampler.epoch(number))
+    x = torch.cat([batches.x for batches, _ in steps])
+    y = torch.cat([batches.y for batches, _ in steps])
+    group = torch.cat([batches.group_id[batches.group] for batches, _ in steps])
+    return x[:, 0].numpy(), y.numpy(), group.numpy(), np.concatenate([truth.domain for _, truth in steps])
+
+
+def test_an_epoch_deals_every_input_once_where_domains_share_them():
+    x, _, group, domain = gather(BilevelSampler(SHARED, groups_per_step=7))
+    assert sorted(x) == list(range(103))
+    assert np.bincount(group).tolist() == [4] * 25 + [3]  # 103 rows in groups of 4
+    assert len(domain) == 26
+
+
+def test_targets_are_those_of_the_groups_domain():
+    x, y, group, domain = gather(BilevelSampler(SHARED))
+    row = x.astype(int)
+    assert np.array_equal(y, np.where(domain[group] == 0, row % 3, 3 + row % 5))
+    assert set(domain) == {0, 1}
+
+
+def test_each_table_is_dealt_to_its_end_before_a_row_returns():
+    x, y, _, _ = gather(BilevelSampler(APART))
+    assert np.array_equal(x >= 1000, y == 1)
+    for d in (0, 1):
+        _, counts = np.unique(x[y == d], return_counts=True)
+        assert counts.max() - (counts.min() if (y == d).sum() >= 50 else 0) <= 1
+
+
+def test_epochs_differ_and_can_be_drawn_in_any_order():
+    sampler = BilevelSampler(SHARED, random_state=3)
+    first, second = gather(sampler, 0), gather(sampler, 1)
+    assert not np.array_equal(first[0], second[0])
+    assert all(np.array_equal(a, b) for a, b in zip(second, gather(BilevelSampler(SHARED, random_state=3), 1), strict=True))
+    assert not np.array_equal(first[0], gather(BilevelSampler(SHARED, random_state=4), 0)[0])
+    assert set(first[2]).isdisjoint(second[2])  # a fresh group is a new group
+
+
+def test_with_replacement_rows_come_again():
+    x, *_ = gather(BilevelSampler(SHARED, replacement=True))
+    assert len(x) == 104
+    assert len(set(x)) < 90
+
+
+def test_steps_are_counted_and_of_the_size_asked_for():
+    sampler = BilevelSampler(SHARED, group_size=2, groups_per_step=10, groups_per_epoch=25)
+    assert len(sampler) == 3
+    assert [batches.n_groups for batches, _ in sampler.epoch(0)] == [10, 10, 5]
+
+
+def test_sources_without_end_give_the_domain_sets_own_number_of_groups():
+    sampler = BilevelSampler(DATASETS["functions"](), groups_per_step=100)
+    steps = list(sampler.epoch(0))
+    assert [batches.n_groups for batches, _ in steps] == [100, 100, 50]
+    assert steps[0][0].y.shape == (200, 1)
+    assert steps[0][0].y.dtype == torch.float32
+
+
+def test_pictures_become_numbers_when_they_are_dealt():
+    pictures = Pictures(np.full((6, 3, 2, 2), 255, dtype=np.uint8))
+    table = Examples(pictures, np.zeros(6, dtype=np.int64))
+    data = DomainSet("white", (Domain("a", table, table),), n_groups=1, group_size=1, classes=("x",))
+    for batches, _ in BilevelSampler(data).epoch(0):
+        assert batches.x.dtype == torch.float32
+        assert torch.equal(batches.x, torch.ones(6, 3, 2, 2))
+        assert batches.y.dtype == torch.int64
+
+
+def test_rows_can_be_found_again_by_their_index():
+    for batches, truth in BilevelSampler(SHARED, mixing=0.3).epoch(0):
+        assert np.array_equal(X[batches.index.numpy(), 0], batches.x[:, 0].numpy())
+        assert np.array_equal(truth.label_sets[:, 1], 3 + batches.index.numpy() % 5)
+
+
+def test_the_truth_stays_outside_the_batches():
+    batches, _ = next(iter(BilevelSampler(SHARED).epoch(0)))
+    assert type(batches) is Batches
+    assert not {"domain", "truth", "label_sets"} & {field.name for field in dataclasses.fields(batches)}
+
+
+@pytest.mark.parametrize("name", ["group_size", "groups_per_step", "groups_per_epoch"])
+def test_nothing_cannot_be_streamed(name):
+    with pytest.raises(ValueError, match=rf"^`{name}` must be at least 1; it is 0\.$"):
+        BilevelSampler(SHARED, **{name: 0})
