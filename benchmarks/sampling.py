@@ -1,6 +1,6 @@
 """What the bilevel sampler costs beside the training that it feeds: Colored MNIST as groups of one. One thread, one run, ratios.
 
-    LEAFLEARN_DATA=... python benchmarks/sampling.py
+LEAFLEARN_DATA=... python benchmarks/sampling.py
 """
 
 from __future__ import annotations

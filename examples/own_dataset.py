@@ -1,6 +1,6 @@
 """A data set of your own in one file: wines that one shop sorts by their grower and another by their strength.
 
-    python examples/own_dataset.py
+python examples/own_dataset.py
 """
 
 import numpy as np

@@ -43,7 +43,7 @@ def test_missing_files_end_in_a_sentence_that_says_what_to_put_where(folder):
     assert str(error.value) == (
         f"MNIST (LeCun, Bottou, Bengio and Haffner 1998): 'train-images-idx3-ubyte.gz' and 3 more are not in '{folder / 'mnist'}'. "
         "Put the four files train-images-idx3-ubyte.gz, train-labels-idx1-ubyte.gz, t10k-images-idx3-ubyte.gz, t10k-labels-idx1-ubyte.gz "
-        "there, or fetch them with: leaflearn data get colored-mnist"
+        "there."
     )
 
 

@@ -146,7 +146,7 @@ def test_a_zip_without_the_table_and_a_file_that_is_no_zip_end_in_one_sentence(f
 
 def test_missing_files_end_in_a_sentence_that_says_what_to_put_where(folder):
     with pytest.raises(
-        MissingDataError, match=r"^Fashion Product Images \(Small\).*: 'styles.csv' and 1 more are not in '.*'\. Get .* stand there\.$"
+        MissingDataError, match=r"^Fashion Product Images \(Small\).*: 'styles.csv' and 1 more are not in '.*'\. Get .*, there\.$"
     ):
         fashion_parallel()
 

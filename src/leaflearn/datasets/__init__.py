@@ -6,6 +6,7 @@ Examples
 ('absolute', 'sine', 'logarithm')
 """
 
+from leaflearn.datasets.cifar100_hierarchy import cifar100_hierarchy
 from leaflearn.datasets.colored_digits import colored_digits
 from leaflearn.datasets.colored_mnist import colored_mnist
 from leaflearn.datasets.fashion_opposite import fashion_opposite
@@ -21,6 +22,7 @@ __all__ = [
     "DataError",
     "DataSet",
     "MissingDataError",
+    "cifar100_hierarchy",
     "colored_digits",
     "colored_mnist",
     "data_folder",

@@ -21,7 +21,9 @@ SEED = 0  # of the colours and of the split, which are part of the data
 
 @register("colored-digits")
 def colored_digits() -> DomainSet:
-    """Pictures (3, 8, 8) between 0 and 1 under two labellings: 1,000 groups of 4, drawn from 1,300 pictures, and 497 more to test on.
+    """Small digits (3, 8, 8) in eight colours, called by their digit or by their colour.
+
+    There are 1,300 training and 497 test pictures, with values between 0 and 1; by default 1,000 groups of 4 are drawn.
 
     Examples
     --------

@@ -27,7 +27,7 @@ MNIST = Files(
     terms="free for research, with citation",
     contents={name: checksum for name, (_, checksum) in KNOWN.items()},
     remote=tuple(RemoteFile(ADDRESS + name, name, size, checksum) for name, (size, checksum) in KNOWN.items()),
-    by_hand=f"Put the four files {', '.join(KNOWN)} there, or fetch them with: leaflearn data get colored-mnist",
+    by_hand=f"Put the four files {', '.join(KNOWN)} there.",
 )
 SEED = 0  # of the colours, which are part of the data
 IMAGES, LABELS = 0x0803, 0x0801  # how files of this format begin: bytes, in three dimensions or one

@@ -25,7 +25,7 @@ FASHION = Files(
     terms="MIT, says its page; the photographs are a retailer's",
     contents={"styles.csv": None, "images/": None},
     remote=(RemoteFile(f"https://www.kaggle.com/api/v1/datasets/download/paramaggarwal/{NAME}", f"{NAME}.zip", archive=True),),
-    by_hand=f"Get '{NAME}' from Kaggle (paramaggarwal) and unpack it so that styles.csv and images/ stand there.",
+    by_hand=f"Get the zip file of '{NAME}' by paramaggarwal from Kaggle, and put it, or what is in it, there.",
 )
 # The paper's three tasks: the attribute in styles.csv, and what its values are called here.
 ATTRIBUTES: dict[str, tuple[str, dict[str, str]]] = {

@@ -48,7 +48,9 @@ def logarithm(x: Array) -> Array:
 
 @register("functions")
 def functions() -> DomainSet:
-    """The three functions as domains: 250 groups of 2 points, x uniform in [-2, 2], noise of 0.01.
+    """Three functions of one number, in one cloud of points.
+
+    x is uniform between -2 and 2, and y has noise of 0.01; by default 250 groups of 2 points are drawn.
 
     Examples
     --------

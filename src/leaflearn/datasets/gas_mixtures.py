@@ -53,7 +53,7 @@ GAS = Files(
 
 @register("gas-mixtures", files=GAS)
 def gas_mixtures() -> DomainSet:
-    """Concentrations of two gases from 16 sensors, in two mixtures: 2,000 groups of 50 readings.
+    """Concentrations of two gases from 16 sensors, in two mixtures.
 
     Inputs are the readings of the sensors at one moment, float32 (N, 16), shifted and scaled to mean 0 and standard deviation 1 over the
     training rows of both domains together. Targets are float32 (N, 2) in parts per million, the mixture's own gas (methane or CO) and

@@ -33,10 +33,10 @@ def falling(x: Array) -> Array:
 
 @register("two-lines")
 def two_lines() -> DomainSet:
-    """The lines y = x and y = 1 - x between 0 and 1, without noise: a cross.
+    """Two lines that cross, y = x and y = 1 - x.
 
-    The cross can also be read as a V and its mirror image, and groups of one cannot tell which reading is right. By default 250 groups of
-    two are drawn.
+    x is uniform between 0 and 1, and y has no noise. The cross can also be read as a V and its mirror image, and groups of one cannot tell
+    which reading is right. By default 250 groups of two are drawn.
 
     Examples
     --------
