@@ -4,6 +4,7 @@ import dataclasses
 import inspect
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from leaflearn.core.batches import Batches
@@ -65,6 +66,36 @@ def test_domains_need_inputs_of_one_shape():
     wide = Examples(np.zeros((2, 3)), np.zeros(2))
     with pytest.raises(ValueError, match=r"inputs of one shape; they have \[\(1,\), \(3,\)\]"):
         make_set(domains=(Domain("a", TABLE, TABLE), Domain("b", wide, wide)))
+
+
+def test_training_inputs_need_the_same_shape_too():
+    wide = Examples(np.zeros((2, 3)), np.zeros(2))
+    with pytest.raises(ValueError, match=r"inputs of one shape; they have \[\(1,\), \(3,\)\]"):
+        make_set(domains=(Domain("a", TABLE, TABLE), Domain("b", wide, TABLE)))
+
+
+def test_an_empty_table_is_refused():
+    empty = Examples(np.zeros((0, 1)), np.zeros(0))
+    with pytest.raises(ValueError, match=r"^Every domain of 'test' needs examples to train on and to test on; a table is empty\.$"):
+        make_set(domains=(Domain("a", empty, TABLE),))
+
+
+@pytest.mark.parametrize("y", [np.array([0, 5]), np.array([-1, 0]), np.array([0.0, 1.0])])
+def test_labels_are_numbers_of_classes(y):
+    table = Examples(np.zeros((2, 1)), y)
+    with pytest.raises(ValueError, match=r"^'test' has 3 classes, so its labels are whole numbers from 0 on; they are "):
+        make_set(domains=(Domain("a", table, table),), classes=("x", "y", "z"))
+
+
+@pytest.mark.parametrize("x", [[[1.0], [2.0]], pd.DataFrame({0: [1.0, 2.0]})])
+def test_tables_are_arrays(x):
+    with pytest.raises(TypeError, match=r"^x is a (list|DataFrame), but a numpy array was expected; pass np.asarray\(x\)\.$"):
+        Examples(x, np.array([0, 1]))
+
+
+def test_shares_that_are_no_numbers_are_refused():
+    with pytest.raises(ValueError, match="needs one number of 0 or more"):
+        make_set(shares=(float("nan"), 1.0))
 
 
 def test_the_truth_firewall_holds():

@@ -89,6 +89,12 @@ def test_groups_come_by_their_shares():
         assert within_four_standard_errors(truth.domain == d, share)
 
 
+def test_the_same_seed_draws_the_same_groups_with_and_without_wrong_labels():
+    (clean, _), (noisy, truth) = (sample_groups(THREE, n_groups=500, label_noise=beta, random_state=0) for beta in (0.0, 0.3))
+    assert np.array_equal(clean.x, noisy.x)
+    assert np.array_equal(clean.y != noisy.y, truth.mislabelled)
+
+
 def test_without_noise_nothing_is_wrong():
     sample, truth = sample_groups(THREE, n_groups=100, random_state=0)
     assert not truth.mislabelled.any()

@@ -1,6 +1,7 @@
 """The stream of meta-batches: every row once an epoch, fresh groups each epoch, the same ones for the same seed, no domain in sight."""
 
 import dataclasses
+import itertools
 
 import numpy as np
 import pytest
@@ -97,10 +98,59 @@ def test_pictures_become_numbers_when_they_are_dealt():
         assert batches.y.dtype == torch.int64
 
 
-def test_rows_can_be_found_again_by_their_index():
-    for batches, truth in BilevelSampler(SHARED, mixing=0.3).epoch(0):
-        assert np.array_equal(X[batches.index.numpy(), 0], batches.x[:, 0].numpy())
-        assert np.array_equal(truth.label_sets[:, 1], 3 + batches.index.numpy() % 5)
+@pytest.mark.parametrize("data", [SHARED, APART], ids=["shared", "apart"])
+def test_an_input_keeps_its_number_and_the_number_does_not_tell_the_domain(data):
+    sampler, input_of = BilevelSampler(data, mixing=0.3), {}
+    numbers, domains = [], []
+    for batches, truth in itertools.chain(sampler.epoch(0), sampler.epoch(1)):
+        for number, x in zip(batches.index.tolist(), batches.x[:, 0].tolist(), strict=True):
+            assert input_of.setdefault(number, x) == x
+        numbers += batches.index.tolist()
+        domains += truth.row_domain.tolist()
+    assert len(set(input_of.values())) == len(input_of)  # nor do two inputs share a number
+    assert set(input_of) <= set(range(sampler.n_rows))
+    assert abs(np.corrcoef(numbers, domains)[0, 1]) < 0.3
+
+
+def test_inputs_that_are_drawn_anew_have_no_number():
+    batches, _ = next(BilevelSampler(DATASETS["functions"]()).epoch(0))
+    assert batches.index is None
+
+
+OPPOSITE = dataclasses.replace(
+    APART,
+    domains=tuple(Domain(domain.name, table := Examples(domain.train.x, (ROW[:50] + d) % 2), table) for d, domain in enumerate(APART)),
+)
+
+
+@pytest.mark.parametrize("data", [SHARED, OPPOSITE], ids=["shared", "apart"])
+def test_wrong_labels_stay_through_the_epochs_and_come_as_often_as_asked_for(data):
+    sampler, wrong = BilevelSampler(data, mixing=0.2, label_noise=0.2, random_state=1), {}
+    for batches, truth in itertools.chain(*(sampler.epoch(number) for number in range(20))):
+        keys = zip(batches.index.tolist(), truth.row_domain.tolist(), strict=True)
+        for key, is_wrong, y in zip(keys, truth.mislabelled.tolist(), batches.y.tolist(), strict=True):
+            assert wrong.setdefault(key, (is_wrong, y)) == (is_wrong, y)
+    assert np.mean([is_wrong for is_wrong, _ in wrong.values()]) == pytest.approx(0.2, abs=0.02)
+
+
+def test_noise_does_not_change_what_else_is_drawn():
+    clean, noisy = gather(BilevelSampler(SHARED)), gather(BilevelSampler(SHARED, mixing=0.5, label_noise=0.5))
+    assert np.array_equal(clean[0], noisy[0])
+    assert np.array_equal(clean[3], noisy[3])
+    assert not np.array_equal(clean[1], noisy[1])
+
+
+def test_a_domain_that_never_comes_up_has_no_share_in_the_epoch():
+    data = dataclasses.replace(APART, shares=(1.0, 0.0))
+    x, *_ = gather(BilevelSampler(data))
+    assert sorted(x) == list(range(50))
+
+
+def test_what_cannot_be_is_refused_before_the_first_step():
+    with pytest.raises(ValueError, match=r"^`mixing` is the probability"):
+        BilevelSampler(SHARED, mixing=2)
+    with pytest.raises(ValueError, match=r"^`group_size` must be a whole number of at least 1; it is \(1, 4\)\.$"):
+        BilevelSampler(SHARED, group_size=(1, 4))
 
 
 def test_the_truth_stays_outside_the_batches():
@@ -111,5 +161,5 @@ def test_the_truth_stays_outside_the_batches():
 
 @pytest.mark.parametrize("name", ["group_size", "groups_per_step", "groups_per_epoch"])
 def test_nothing_cannot_be_streamed(name):
-    with pytest.raises(ValueError, match=rf"^`{name}` must be at least 1; it is 0\.$"):
+    with pytest.raises(ValueError, match=rf"^`{name}` must be a whole number of at least 1; it is 0\.$"):
         BilevelSampler(SHARED, **{name: 0})

@@ -89,6 +89,9 @@ class Examples:
     y: Array  #                                                                 (N, ...)
 
     def __post_init__(self) -> None:
+        for name, column in (("x", self.x), ("y", self.y)):
+            if not isinstance(column, np.ndarray | Pictures):
+                raise TypeError(f"{name} is a {type(column).__name__}, but a numpy array was expected; pass np.asarray({name}).")
         if len(self.x) != len(self.y):
             raise ValueError(f"x has {len(self.x)} rows and y has {len(self.y)}; every input needs one target.")
 

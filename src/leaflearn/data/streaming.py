@@ -16,9 +16,9 @@ from torch import Tensor
 
 from leaflearn.core.batches import Batches
 from leaflearn.data.domains import DomainSet, Truth
-from leaflearn.data.draws import draw_domains, draw_rows
+from leaflearn.data.draws import Draw, draw_domains, draw_rows
 from leaflearn.data.noise import mislabel, mix
-from leaflearn.data.sources import Array, Examples
+from leaflearn.data.sources import Array, Examples, Rows
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,11 @@ class BilevelSampler:
     def __post_init__(self) -> None:
         for name in ("group_size", "groups_per_step", "groups_per_epoch"):
             value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"`{name}` must be at least 1; it is {value}.")
+            if value is not None and (not isinstance(value, int | np.integer) or value < 1):
+                raise ValueError(f"`{name}` must be a whole number of at least 1; it is {value}.")
+        mix(
+            self.domains, np.zeros(0, dtype=np.intp), self.mixing, np.random.default_rng(0)
+        )  # refuses what cannot be, now and not in step 1
 
     @property
     def size(self) -> int:
@@ -70,8 +73,8 @@ class BilevelSampler:
 
     @property
     def n_rows(self) -> int | None:
-        """Training rows, those that domains share counted once; None where a source never ends."""
-        tables = [domain.train for domain in self.domains]
+        """Training rows of the domains that come up, those that they share counted once; None where a source never ends."""
+        tables = [domain.train for domain, share in zip(self.domains, self.domains.probabilities, strict=True) if share]
         sizes = {id(table.x): len(table) for table in tables if isinstance(table, Examples)}
         return sum(sizes.values()) if all(isinstance(table, Examples) for table in tables) else None
 
@@ -90,15 +93,30 @@ class BilevelSampler:
     def _noisy(self) -> DomainSet:
         return mislabel(self.domains, self.label_noise, np.random.default_rng([self.random_state, 0]))
 
+    @cached_property
+    def _row_numbers(self) -> list[Rows] | None:
+        """For every domain, the numbers of its rows in the whole training set; None where a source never ends.
+
+        They are shuffled over all tables: in order, they would tell which table, and so which domain, a row is from.
+        """
+        tables = {id(domain.train.x): len(domain.train) for domain in self.domains if isinstance(domain.train, Examples)}
+        if not all(isinstance(domain.train, Examples) for domain in self.domains):
+            return None
+        shuffled = np.random.default_rng([self.random_state, 2]).permutation(sum(tables.values()))
+        parts = dict(zip(tables, np.split(shuffled, np.cumsum([*tables.values()])[:-1]), strict=True))
+        return [parts[id(domain.train.x)] for domain in self.domains if isinstance(domain.train, Examples)]
+
     def epoch(self, number: int) -> Iterator[tuple[Batches, Truth]]:
         """The meta-batches of this epoch with the truth about each, for those who may see it.
 
-        `group_id` counts groups on through the epochs, since none comes twice; `index` is the row of its domain's table.
+        `group_id` counts groups on through the epochs, since none comes twice. `index` is the number of each row's input in the training
+        set, the same in each epoch; None where inputs are drawn anew.
         """
         generator = np.random.default_rng([self.random_state, 1, number])
+        (for_mixing,) = generator.spawn(1)
         domain = draw_domains(self.domains, self.n_groups, generator)  #                      (m,)
         group = np.repeat(np.arange(self.n_groups), self.size)[: self._last_row()]  #         (N,)
-        row_domain = mix(self.domains, domain[group], self.mixing, generator)
+        row_domain = mix(self.domains, domain[group], self.mixing, for_mixing)
         draw = draw_rows(self._noisy, row_domain, generator, self.replacement)
         for start in range(0, self.n_groups, self.groups_per_step):
             groups = np.arange(start, min(start + self.groups_per_step, self.n_groups))
@@ -108,10 +126,19 @@ class BilevelSampler:
                 y=as_targets(draw.y(rows), self.domains.classes is not None),
                 group=torch.from_numpy(group[rows] - start),
                 group_id=torch.from_numpy(groups + number * self.n_groups),
-                index=torch.from_numpy(draw.index[rows]),
+                index=self._number(draw, rows),
                 n_groups=len(groups),
             )
             yield batches, draw.truth(domain[groups], self.domains, rows)
+
+    def _number(self, draw: Draw, rows: slice) -> Tensor | None:
+        if self._row_numbers is None:
+            return None
+        numbers = np.empty(len(draw.index[rows]), dtype=np.intp)
+        for d, of_domain in enumerate(self._row_numbers):
+            here = draw.row_domain[rows] == d
+            numbers[here] = of_domain[draw.index[rows][here]]
+        return torch.from_numpy(numbers)
 
     def _last_row(self) -> int | None:
         """A pass deals every row once: its last group is smaller where the group size does not divide the rows."""

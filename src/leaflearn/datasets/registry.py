@@ -29,14 +29,14 @@ class DataSet:
     factory: Callable[..., DomainSet]
     files: Files | None = None  # None: it needs no file
 
-    def __call__(self, **options: object) -> DomainSet:
+    def __call__(self, *arguments: object, **options: object) -> DomainSet:
         """Make the domain set."""
-        return self.factory(**options)
+        return self.factory(*arguments, **options)
 
     @property
     def summary(self) -> str:
-        """The first sentence of the factory's description."""
-        return (self.factory.__doc__ or "").strip().splitlines()[0]
+        """The first line of the factory's description."""
+        return (self.factory.__doc__ or "").strip().partition("\n")[0]
 
 
 DATASETS: dict[str, DataSet] = {}
