@@ -5,6 +5,8 @@ import json
 import os
 import subprocess
 import sys
+import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ from matplotlib.figure import Figure
 from leaflearn.cli.main import run
 from leaflearn.data.domains import Domain, DomainSet
 from leaflearn.data.sources import Examples
-from leaflearn.datasets import DATASETS, DataError, DataSet, fetching, gas_simulator
+from leaflearn.datasets import DATASETS, DataError, DataSet, fetching, gas_simulator, store
 from leaflearn.datasets.store import VARIABLE, Files, locate
 from leaflearn.report import sheet
 
@@ -106,6 +108,12 @@ def test_help_is_quick_and_names_the_commands(arguments):
     assert [line.split()[0] for line in done.stdout.partition("Commands:\n")[2].splitlines()] == ["get", "list", "show", "verify", "where"]
 
 
+@pytest.mark.parametrize("arguments", [["data", "list"], ["data", "where"], ["data", "where", "cifar100-hierarchy"]])
+def test_looking_around_needs_no_torch(arguments):
+    program = f"import sys; from leaflearn.cli.main import run; code = run({arguments}); sys.exit(code or 'torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], capture_output=True, check=False).returncode == 0
+
+
 @pytest.mark.parametrize("command", ["get", "show", "verify", "where"])
 def test_an_unknown_name_is_answered_with_the_nearest_and_all_others(leaflearn, command):
     names = "There are: colored-digits, functions, pets."
@@ -139,6 +147,17 @@ def test_list_as_json_with_the_files_there(leaflearn, folder):
         "folder": str(folder / "house" / "pets"), "files": "ready",
     }  # fmt: skip
     assert (rows["functions"]["files"], rows["functions"]["title"], rows["functions"]["folder"]) == ("built in", None, None)
+
+
+def test_a_folder_that_cannot_be_read_does_not_hide_the_others(leaflearn, monkeypatch):
+    def refuse(files):
+        raise PermissionError(13, "Permission denied", files.folder)
+
+    monkeypatch.setattr(store, "missing", refuse)
+    code, out, err = leaflearn("list", "--json")
+    assert (code, err) == (0, "")
+    states = {row["name"]: row["files"] for row in json.loads(out)["data_sets"]}
+    assert states == {"colored-digits": "built in", "functions": "built in", "pets": "unreadable"}
 
 
 def test_the_table_fits_a_narrow_terminal(leaflearn, monkeypatch):
@@ -224,6 +243,18 @@ def test_there_is_nothing_to_verify_in_what_is_built_in(leaflearn):
     assert (code, json.loads(out)) == (0, {"name": "functions", "folder": None, "files": {}})
 
 
+def test_a_zip_file_that_the_loader_reads_is_not_missing(leaflearn, folder, monkeypatch):
+    files = replace(PETS, archives=("pets.zip",))
+    monkeypatch.setitem(DATASETS, "pets", DataSet("pets", pets, files))
+    folder.mkdir()
+    zipfile.ZipFile(folder / "pets.zip", "w").close()
+    assert leaflearn("verify", "pets") == (0, "there     pets.zip\n", "")
+    assert leaflearn("get", "pets") == (0, f"The files of pets are in {folder / 'pets.zip'}\n", "")
+    rows = {row["name"]: row for row in json.loads(leaflearn("list", "--json")[1])["data_sets"]}
+    assert rows["pets"]["files"] == "ready"
+    assert (folder / "pets.zip").is_file()
+
+
 # where
 
 
@@ -292,6 +323,13 @@ def test_show_refuses_a_folder_and_what_is_below_a_file(leaflearn, tmp_path):
     )
     code, _, err = leaflearn("show", "functions", "-o", tmp_path / "file" / "a.png")
     assert (code, err) == (2, f"leaflearn: Cannot write into '{tmp_path / 'file'}': it is a file, and a folder is needed.\n")
+
+
+def test_show_refuses_a_read_only_folder_before_it_draws(leaflearn, monkeypatch, tmp_path):
+    monkeypatch.setattr(sheet, "draw_sheet", None)
+    monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path / "shut")  # root may write into any
+    sentence = f"Cannot write '{tmp_path / 'shut' / 'a.png'}': its folder is read-only; choose another with --output."
+    assert leaflearn("show", "functions", "-o", tmp_path / "shut" / "a.png") == (2, "", f"leaflearn: {sentence}\n")
 
 
 def test_show_without_the_files_says_how_to_get_them(leaflearn, tmp_path, folder):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from leaflearn.datasets import backbones
 from leaflearn.datasets.backbones import BACKBONES, BATCH, Backbone, features
 from leaflearn.datasets.store import DataError
 
@@ -75,13 +76,21 @@ def test_other_weights_sizes_names_and_sources_are_worked_out_anew(folder, add, 
     assert len(calls) == 3
 
 
+def test_features_of_another_version_are_worked_out_anew(folder, add, pictures, monkeypatch):
+    calls = add("average", 2.0)
+    features(pictures, "average", "noise", [])
+    monkeypatch.setattr(backbones, "VERSION", 2)
+    features(pictures, "average", "noise", [])
+    assert len(calls) == 2
+
+
 def test_two_backbones_do_not_share_features(folder, add, pictures):
     add("average", 2.0)
     add("mean", 2.0)
     features(pictures, "average", "noise", [])
     features(pictures, "mean", "noise", [])
     names = sorted(path.name.rsplit("-", 1)[0] for path in (folder / "prepared").iterdir())
-    assert names == ["noise-average-1px-d84bdb34", "noise-mean-1px-d84bdb34"]  # the checksum of the weights, "2.0"
+    assert names == ["noise-average-1px-d84bdb34-v1", "noise-mean-1px-d84bdb34-v1"]  # the checksum of the weights, "2.0"
 
 
 def test_an_interruption_leaves_nothing_behind(folder, add, pictures, monkeypatch):

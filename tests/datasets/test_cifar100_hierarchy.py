@@ -100,6 +100,24 @@ def test_the_pickles_are_read_once(cifar, monkeypatch):
     assert np.array_equal(cifar100_hierarchy(inputs="pictures").domains[0].train.x, first.domains[0].train.x)
 
 
+def test_another_version_is_made_anew_and_has_features_of_its_own(cifar, average, monkeypatch):
+    cifar100_hierarchy(backbone="average")
+    data = pixels(cifar / "train")
+    module = sys.modules[load_pictures.__module__]
+    published = module.load_pictures
+    monkeypatch.setattr(module, "VERSION", 2)
+    monkeypatch.setattr(module, "load_pictures", lambda: tuple(album._replace(pictures=255 - album.pictures) for album in published()))
+    changed = cifar100_hierarchy(backbone="average").domains[0].train.x
+    assert np.allclose(changed, 255 - data.reshape(-1, 3, 1024).mean(axis=2))
+
+
+def test_a_damaged_cache_is_made_anew(cifar):
+    expected = np.array(cifar100_hierarchy(inputs="pictures").domains[0].train.x)
+    (path,) = cifar.parent.glob("prepared/*/pictures.npy")
+    os.truncate(path, 1000)
+    assert np.array_equal(cifar100_hierarchy(inputs="pictures").domains[0].train.x, expected)
+
+
 # What goes wrong
 
 

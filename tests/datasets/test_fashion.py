@@ -1,6 +1,8 @@
 """The fashion catalogue and its two tasks: the right rows, no picture twice, answers that fit, folder or zip, damage in one sentence."""
 
 import shutil
+import subprocess
+import sys
 import zipfile
 
 import numpy as np
@@ -8,7 +10,7 @@ import pytest
 from PIL import Image
 
 import stand_ins
-from leaflearn.datasets import fashion_pictures
+from leaflearn.datasets import fashion_pictures, store
 from leaflearn.datasets.fashion_opposite import fashion_opposite
 from leaflearn.datasets.fashion_parallel import fashion_parallel
 from leaflearn.datasets.fashion_pictures import FASHION, load_catalogue, read_catalogue
@@ -94,19 +96,25 @@ def test_pictures_of_another_size_are_centred_on_white(fashion):
     assert (row[:, :, 3:-4] < 255).any()
 
 
-@pytest.mark.parametrize("place", ["beside", "inside"])
-@pytest.mark.parametrize("top", ["", "myntradataset/"])
-def test_the_zip_file_reads_like_the_folder(fashion, place, top):
-    expected = load_catalogue()
-    name = f"{FASHION.folder}.zip"
-    zipped = fashion.parent / name
+def zip_up(fashion, top=""):
+    """Put what is in the folder into a zip file beside it, and remove the folder."""
+    zipped = fashion.with_name(f"{fashion.name}.zip")
     with zipfile.ZipFile(zipped, "w") as archive:
         for path in [fashion / "styles.csv", *(fashion / "images").iterdir()]:
             archive.write(path, top + path.relative_to(fashion).as_posix())
     shutil.rmtree(fashion)
+    return zipped
+
+
+@pytest.mark.parametrize("place", ["beside", "inside"])
+@pytest.mark.parametrize("top", ["", "myntradataset/"])
+def test_the_zip_file_reads_like_the_folder(fashion, place, top):
+    expected = load_catalogue()
+    zipped = zip_up(fashion, top)
     if place == "inside":
         fashion.mkdir()
-        zipped.rename(fashion / name)
+        zipped.rename(fashion / zipped.name)
+    assert store.missing(FASHION) == []
     for before, after in zip(expected, load_catalogue(), strict=True):
         assert np.array_equal(before.pictures, after.pictures)
         assert np.array_equal(before.values, after.values)
@@ -116,6 +124,13 @@ def test_the_second_time_no_picture_is_decoded(fashion, monkeypatch):
     expected = load_catalogue()
     monkeypatch.setattr(fashion_pictures, "_decode", None)
     assert np.array_equal(load_catalogue()[0].pictures, expected[0].pictures)
+
+
+def test_another_version_is_made_anew(fashion, monkeypatch):
+    expected = load_catalogue()[0].values
+    monkeypatch.setattr(fashion_pictures, "VERSION", 2)
+    monkeypatch.setattr(fashion_pictures, "SEED", 1)
+    assert not np.array_equal(load_catalogue()[0].values, expected)
 
 
 def test_changed_files_are_read_again(fashion):
@@ -128,9 +143,103 @@ def test_changed_files_are_read_again(fashion):
 def test_a_damaged_picture_ends_in_one_sentence_and_leaves_nothing_behind(fashion):
     path = fashion / "images" / "1010.jpg"
     path.write_bytes(path.read_bytes()[:300])
-    with pytest.raises(DataError, match=rf"^Cannot read the picture '{path}' \(.*\); fetch the data again\.$"):
+    with pytest.raises(DataError, match=rf"^Cannot read the picture '{path}' \(.*\); delete the data and fetch them again\.$"):
         load_catalogue()
     assert list((data_folder() / "prepared").iterdir()) == []
+
+
+@pytest.mark.parametrize("member", ["images/1010.jpg", "styles.csv"])
+def test_a_damaged_member_of_the_zip_ends_in_one_sentence(fashion, member):
+    damaged = (fashion / member).read_bytes()
+    zipped = zip_up(fashion)
+    content = bytearray(zipped.read_bytes())
+    content[content.find(damaged) + len(damaged) // 2] ^= 1
+    zipped.write_bytes(content)
+    kind = "table" if member == "styles.csv" else "picture"
+    with pytest.raises(
+        DataError, match=rf"^Cannot read the {kind} '{zipped}/{member}' \(Bad CRC-32 .*\); delete the data and fetch them again\.$"
+    ):
+        load_catalogue()
+
+
+@pytest.mark.parametrize(("n_lost", "as_zip"), [(11, False), (60, False), (143, False), (144, False), (60, True), (144, True)])
+def test_half_of_the_pictures_is_another_benchmark_and_refused(fashion, n_lost, as_zip):
+    pictures = sorted((fashion / "images").iterdir())
+    for path in pictures[:n_lost]:
+        path.unlink()
+    (fashion / "images" / "0.jpg").touch()  # an empty folder would be missing
+    tree = zip_up(fashion) if as_zip else fashion
+    with pytest.raises(DataError) as error:
+        load_catalogue()
+    assert str(error.value).replace("images/'", "images'") == (
+        f"'{tree}/images' lacks {n_lost + 1} of the 145 pictures that styles.csv names for this task; delete the data and fetch them again."
+    )
+
+
+def test_a_zip_without_pictures_ends_in_one_sentence(fashion):
+    zipped = fashion.with_name(f"{fashion.name}.zip")
+    with zipfile.ZipFile(zipped, "w") as archive:
+        archive.write(fashion / "styles.csv", "styles.csv")
+    shutil.rmtree(fashion)
+    with pytest.raises(DataError, match=rf"^'{zipped}/images' lacks 145 of the 145 pictures "):
+        load_catalogue()
+
+
+@pytest.mark.parametrize("n_rows", [1, 2, 18, 19, 40])
+def test_a_tiny_catalogue_ends_in_our_own_words(fashion, n_rows):
+    lines = (fashion / "styles.csv").read_text().splitlines(keepends=True)
+    (fashion / "styles.csv").write_text("".join(lines[: 1 + n_rows]))
+    n_distinct = n_rows - (n_rows > 4)  # one of them is a copy
+    with pytest.raises(DataError) as error:
+        load_catalogue()
+    assert (
+        str(error.value)
+        == f"'{fashion}' has too few pictures ({n_distinct}) to train on some and test on others; delete the data and fetch them again."
+    )
+
+
+ROW = "{},Men,Apparel,-,-,Black,Summer,2012,Casual,{}\n"
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        ROW.format("abc", "Shirt").encode(),
+        ROW.format("9" * 5000, "Shirt").encode(),
+        ROW.format("²", "Shirt").encode(),
+        ROW.format("1000", "Café").encode("latin1"),
+        ROW.format("1000", "A \0 in it").encode(),
+        b"\n\n,,\n",
+        b"1000",
+    ],
+    ids=["no number", "too long a number", "small two", "latin1", "zero byte", "blank", "cut"],
+)
+def test_odd_rows_change_nothing(fashion, row):
+    expected = read_catalogue(fashion)
+    for name in ("abc", "²"):
+        shutil.copy(fashion / "images" / "1001.jpg", fashion / "images" / f"{name}.jpg")
+    with (fashion / "styles.csv").open("ab") as file:
+        file.write(row)
+    assert np.array_equal(read_catalogue(fashion).values, expected.values)
+
+
+def test_a_quote_that_is_never_closed_swallows_no_row(fashion):
+    expected = read_catalogue(fashion)
+    text = (fashion / "styles.csv").read_text()
+    (fashion / "styles.csv").write_text(text.replace(",Thing 1004", ',"Thing 1004'))
+    assert np.array_equal(read_catalogue(fashion).values, expected.values)
+
+
+def test_a_table_that_is_none_ends_in_one_sentence(fashion):
+    path = fashion / "styles.csv"
+    with path.open("ab") as file:
+        file.write(b"1001,Men," + b"a" * 200_000 + b"\n")
+    with pytest.raises(DataError) as error:
+        load_catalogue()
+    assert (
+        str(error.value)
+        == f"Cannot read the table '{path}' (field larger than field limit (131072)); delete the data and fetch them again."
+    )
 
 
 def test_a_zip_without_the_table_and_a_file_that_is_no_zip_end_in_one_sentence(folder):
@@ -154,7 +263,7 @@ def test_missing_files_end_in_a_sentence_that_says_what_to_put_where(folder):
 def test_a_table_that_names_no_picture_ends_in_one_sentence(fashion):
     (fashion / "styles.csv").write_text("id,gender\n1000,Men\n")
     with pytest.raises(
-        DataError, match=r"^'.*styles.csv' names no picture of the paper's task that is in images/; fetch the data again\.$"
+        DataError, match=r"^'.*styles.csv' names no picture of the paper's task that is in images/; delete the data and fetch them again\.$"
     ):
         load_catalogue()
 
@@ -165,3 +274,15 @@ def test_the_published_files_have_the_right_counts(need):
     assert (len(train.pictures), len(test.pictures)) == (15_000, 2_464)
     assert len(read_catalogue(data_folder() / FASHION.folder).pictures) == 17_633
     assert Image.fromarray(train.pictures[0].transpose(1, 2, 0)).size == (60, 80)
+
+
+IMPORT = """
+import sys
+import leaflearn.datasets
+print({"torch", "sklearn", "scipy"} & set(sys.modules))
+"""
+
+
+def test_importing_the_data_sets_imports_nothing_that_takes_seconds():
+    printed = subprocess.run([sys.executable, "-c", IMPORT], capture_output=True, text=True, check=True).stdout
+    assert printed == "set()\n"

@@ -10,6 +10,7 @@ import socket
 import tarfile
 import threading
 import zipfile
+from dataclasses import replace
 from urllib.request import Request
 
 import faulty_server as faults
@@ -329,7 +330,7 @@ class TestThisMachine:
         files = archived(server, zipped(cats=b"meow" * 50_000))
         with no_file_larger_than(100_000), pytest.raises(OSError, match="File too large"):
             get(files)
-        assert tree(tmp_path) == ["pets", "pets/pets.zip"]
+        assert tree(tmp_path) == ["pets", "pets/.fetched", "pets/.fetched/pets.zip"]
         assert (get(files) / "cats").read_bytes() == b"meow" * 50_000
         assert tree(tmp_path) == ["pets", "pets/cats"]
         assert len(server.asked) == 1
@@ -400,12 +401,30 @@ class TestArchives:
         get(both)
         assert server.asked == [("/cats", None)]  # the archive would not give it
 
-    def test_one_that_lies_there_already_is_unpacked(self, server, tmp_path):
+    def test_one_that_was_put_there_by_hand_is_unpacked_and_stays(self, server, tmp_path):
         files = archived(server, b"")
         (tmp_path / "pets").mkdir()
         (tmp_path / "pets" / "pets.zip").write_bytes(zipped(cats=CATS))
         get(files)
-        assert tree(tmp_path) == ["pets", "pets/cats"]
+        assert tree(tmp_path) == ["pets", "pets/cats", "pets/pets.zip"]
+        assert server.asked == []
+
+    def test_a_damaged_one_that_was_put_there_by_hand_stays_and_is_named(self, server, tmp_path):
+        (tmp_path / "pets").mkdir()
+        (tmp_path / "pets" / "pets.zip").write_bytes(zipped(cats=CATS)[:-100])
+        assert complaint(archived(server, b""), server, tmp_path) == (
+            "'pets.zip' is a damaged archive, or none at all (File is not a zip file) and was there before (delete it to have it fetched)"
+        )
+        assert tree(tmp_path) == ["pets", "pets/pets.zip"]
+
+    @pytest.mark.parametrize("name", ["pets.zip", "pets/pets.zip", "pets/archive.zip"])
+    def test_one_that_the_loader_reads_as_it_is_stays_and_nothing_is_fetched(self, server, tmp_path, name):
+        files = replace(archived(server, b""), archives=(name,))
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(zipped(cats=CATS))
+        before = tree(tmp_path)
+        assert get(files) == tmp_path / name
+        assert tree(tmp_path) == before
         assert server.asked == []
 
     def test_one_of_another_size_is_not(self, server, tmp_path):
@@ -415,7 +434,8 @@ class TestArchives:
         (tmp_path / "pets").mkdir()
         (tmp_path / "pets" / "pets.zip").write_bytes(content[:-100])
         get(Files("pets", "Pets", "CC0", contents={"cats": None}, remote=(remote,)))
-        assert tree(tmp_path) == ["pets", "pets/cats"]
+        assert (tmp_path / "pets" / "cats").read_bytes() == CATS
+        assert tree(tmp_path) == ["pets", "pets/cats", "pets/pets.zip"]
 
     def test_it_lacks_what_it_should_hold(self, server, tmp_path):
         with pytest.raises(MissingDataError) as caught:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from leaflearn.datasets.gas_mixtures import GAS, RECORDINGS, gas_mixtures, is_simulated
+from leaflearn.datasets.prepared import SIZES
 from leaflearn.datasets.registry import DATASETS
 from leaflearn.datasets.store import DataError, MissingDataError
 
@@ -14,6 +15,7 @@ module = importlib.import_module("leaflearn.datasets.gas_mixtures")  # the packa
 
 HEADER = "Time (seconds), CO conc (ppm), Ethylene conc (ppm), sensor readings (16 channels)"
 N_ROWS = 600
+PUBLISHED = dict(module.N_ROWS)
 
 
 @pytest.fixture(autouse=True)
@@ -21,6 +23,7 @@ def data_folder(tmp_path, monkeypatch):
     """An empty data folder, and no other one that could be looked into or written to."""
     monkeypatch.setenv("LEAFLEARN_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(module, "N_ROWS", dict.fromkeys(RECORDINGS.values(), 0))  # the files of most tests are short
     folder = tmp_path / "data" / GAS.folder
     folder.mkdir(parents=True)
     return folder
@@ -148,10 +151,10 @@ def test_whole_numbers_among_decimal_ones_keep_their_size(tables, data_folder):
     assert same(gas_mixtures(), published)
 
 
-def test_blank_lines_and_a_missing_last_line_end_do_no_harm(tables, data_folder):
+def test_blank_lines_do_no_harm(tables, data_folder):
     published = gas_mixtures()
     path = data_folder / "ethylene_CO.txt"
-    path.write_text(path.read_text().replace("\n1.00 ", "\n\n1.00 ").rstrip())
+    path.write_text(path.read_text().replace("\n1.00 ", "\n\n1.00 ") + "\n \n")
     assert same(gas_mixtures(), published)
 
 
@@ -231,10 +234,17 @@ def test_the_text_is_read_once_and_again_when_it_has_changed(tables, data_folder
     assert sum(len(part) for part in (gas_mixtures().domains[1].train, gas_mixtures().domains[1].test)) == 300
 
 
+def test_another_version_is_made_anew(tables, monkeypatch):
+    first = gas_mixtures()
+    monkeypatch.setattr(module, "VERSION", 2)
+    monkeypatch.setattr(module, "SEED", 1)
+    assert not np.array_equal(gas_mixtures().domains[0].test.y, first.domains[0].test.y)
+
+
 def test_only_the_arrays_are_kept(tables, data_folder):
     gas_mixtures()
     (prepared,) = (data_folder.parent / "prepared").iterdir()
-    expected = {f"{name}-{part}-{column}.npy" for name in RECORDINGS for part in ("train", "test") for column in "xy"}
+    expected = {SIZES} | {f"{name}-{part}-{column}.npy" for name in RECORDINGS for part in ("train", "test") for column in "xy"}
     assert {path.name for path in prepared.iterdir()} == expected
 
 
@@ -293,6 +303,26 @@ def test_a_file_that_was_cut_off_is_noticed_by_its_last_line(tables, data_folder
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(DataError, match=rf"'{path}', line {N_ROWS + 1}: \d+ columns were found and 19 are expected; get the file again."):
         gas_mixtures()
+
+
+@pytest.mark.parametrize("lost", [1, 3, 5, "blank"])
+def test_a_number_that_was_cut_is_noticed_though_it_is_a_number_still(tables, data_folder, lost):
+    path = data_folder / "ethylene_methane.txt"
+    text = path.read_text()
+    path.write_text(text.rstrip() if lost == "blank" else text[:-lost])
+    with pytest.raises(DataError) as error:
+        gas_mixtures()
+    assert str(error.value) == (f"'{path}', line {N_ROWS + 1}: the line does not end, so that part of it may be lost; get the file again.")
+
+
+@pytest.mark.parametrize(("name", "published"), [("ethylene_methane.txt", "4,178,504"), ("ethylene_CO.txt", "4,208,261")])
+def test_a_recording_that_was_cut_between_two_lines_is_noticed_by_its_rows(tables, data_folder, monkeypatch, name, published):
+    monkeypatch.setitem(module.N_ROWS, name, PUBLISHED[name])
+    with pytest.raises(DataError) as error:
+        gas_mixtures()
+    assert str(error.value) == f"'{data_folder / name}' has {N_ROWS} rows and the published file has {published}; get the file again."
+    write(data_folder / name, tables["CO"], header=f"{HEADER} (simulated)")
+    assert gas_mixtures().name == "gas-mixtures (simulated)"
 
 
 @pytest.mark.parametrize("n_rows", [0, 1])

@@ -7,7 +7,9 @@ import threading
 
 import pytest
 
-from leaflearn.datasets.prepared import fingerprint, prepare
+from leaflearn.datasets import prepared
+from leaflearn.datasets.prepared import fingerprint
+from leaflearn.datasets.store import DataError
 
 
 @pytest.fixture
@@ -17,6 +19,10 @@ def data(tmp_path, monkeypatch):
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "source").write_text("one")
     return tmp_path / "data"
+
+
+def prepare(name, sources, make, version=1):
+    return prepared.prepare(name, sources, make, version=version)
 
 
 class Maker:
@@ -55,6 +61,49 @@ def test_it_is_made_again_when_its_source_changes_and_the_old_one_goes(data):
     assert (new / "result").read_text() == "2"
     assert not old.exists()
     assert sorted(os.listdir(data / "prepared")) == sorted([new.name, other.name])
+
+
+def test_it_is_made_again_by_another_version_and_the_old_one_goes(data):
+    old = prepare("squares", [data / "source"], Maker())
+    new = prepare("squares", [data / "source"], Maker(), version=2)
+    assert os.listdir(data / "prepared") == [new.name] != [old.name]
+    assert prepare("squares", [data / "source"], refuse, version=2) == new
+
+
+def cut(folder):
+    os.truncate(folder / "result", 0)
+
+
+def lose(folder):
+    (folder / "result").unlink()
+
+
+def forget(folder):
+    (folder / prepared.SIZES).write_text('{"resu')
+
+
+@pytest.mark.parametrize("damage", [cut, lose, forget, shutil.rmtree])
+def test_a_damaged_one_is_made_again(data, damage):
+    maker = Maker()
+    damage(prepare("squares", [data / "source"], maker))
+    assert (prepare("squares", [data / "source"], maker) / "result").read_text() == "2"
+    assert len(os.listdir(data / "prepared")) == 1
+
+
+def test_files_that_a_system_leaves_in_every_folder_do_not_damage_it(data):
+    made = prepare("squares", [data / "source"], Maker())
+    (made / ".DS_Store").touch()
+    assert prepare("squares", [data / "source"], refuse) == made
+
+
+def test_a_damaged_one_that_cannot_be_replaced_is_named(data, monkeypatch):
+    made = prepare("squares", [data / "source"], Maker())
+    cut(made)
+    monkeypatch.setattr(prepared, "_remove", lambda folder: None)
+    with pytest.raises(DataError) as caught:
+        prepare("squares", [data / "source"], Maker())
+    assert str(caught.value) == f"'{made}' is damaged and cannot be replaced; delete it."
+    assert os.listdir(data / "prepared") == [made.name]
 
 
 def test_an_old_one_is_never_seen_half_removed(data, monkeypatch):
@@ -115,7 +164,8 @@ def test_where_nothing_can_be_written_one_sentence_says_so(data, tmp_path):
     with pytest.raises(PermissionError) as caught:
         prepare("squares", [data / "source"], refuse)
     assert str(caught.value) == (
-        f"Cannot write into '{data}' nor into '{tmp_path}/cache/leaflearn'; set LEAFLEARN_DATA to a folder of yours."
+        f"Cannot write into '{data}' nor into the cache '{tmp_path}/cache/leaflearn'; make one of them writable "
+        "(XDG_CACHE_HOME moves the cache, on Linux)."
     )
 
 

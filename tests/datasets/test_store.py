@@ -2,6 +2,7 @@
 
 import hashlib
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -106,6 +107,37 @@ class TestFiles:
         with pytest.raises(DataError) as caught:
             locate(Files("pets", "Pets", "CC0", contents={"cats.csv": None}))
         assert str(caught.value) == f"Pets: 'cats.csv' is not in '{pets}'."
+
+
+class TestArchives:
+    files = Files("pets", "Pets", "CC0", contents={"cats.csv": None}, by_hand="Draw some.", archives=("pets.zip", "pets/archive.zip"))
+
+    def test_one_stands_in_the_place_of_the_contents(self, pets):
+        zipfile.ZipFile(pets / "archive.zip", "w").close()
+        assert missing(self.files) == []
+        assert verify(self.files) == {"pets/archive.zip": "there"}
+        assert locate(self.files) == pets / "archive.zip"
+
+    def test_the_folder_of_the_set_need_not_exist(self, pets):
+        pets.rmdir()
+        zipfile.ZipFile(pets.parent / "pets.zip", "w").close()
+        assert locate(self.files) == pets.parent / "pets.zip"
+
+    def test_the_contents_come_first(self, pets):
+        zipfile.ZipFile(pets / "archive.zip", "w").close()
+        (pets / "cats.csv").touch()
+        assert verify(self.files) == {"cats.csv": "there"}
+        assert locate(self.files) == pets
+
+    def test_one_that_is_no_archive_stands_for_nothing(self, pets):
+        (pets / "archive.zip").write_text("<html>")
+        assert missing(self.files) == ["cats.csv"]
+        assert verify(self.files) == {"cats.csv": "missing"}
+        with pytest.raises(DataError) as caught:
+            locate(self.files)
+        assert str(caught.value) == f"'{pets / 'archive.zip'}' is not a whole zip file; delete it and fetch it again."
+        (pets / "cats.csv").touch()
+        assert locate(self.files) == pets
 
 
 @pytest.mark.parametrize("algorithm", ["md5", "sha256"])

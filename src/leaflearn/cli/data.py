@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 from difflib import get_close_matches
 from io import BytesIO
 from pathlib import Path
@@ -120,7 +121,8 @@ def show(name: str, output: Path | None, seed: int) -> None:
 
     data_set, path = _find(name), output or Path(f"{name}.png")
     kind = _picture_format(path)
-    make_folder(path.parent)  # before the work, not after it
+    if not os.access(make_folder(path.parent), os.W_OK):  # before the work, not after it
+        raise click.ClickException(f"Cannot write '{path}': its folder is read-only; choose another with --output.")
     picture = BytesIO()
     draw_sheet(_load(data_set), seed).savefig(picture, format=kind)
     write_file(path, picture.getvalue())
@@ -144,16 +146,22 @@ def _folder(files: Files) -> Path:
 
 
 def _describe(data_set: DataSet) -> dict[str, str | None]:
-    from leaflearn.datasets.store import missing
-
     files = data_set.files
     if files is None:
         return {"name": data_set.name, "summary": data_set.summary, "title": None, "terms": None, "folder": None, "files": "built in"}
-    state = "missing" if missing(files) else "simulated" if _simulated_files(data_set) else "ready"
-    folder = str(_folder(files))
+    state, folder = _state(data_set, files), str(_folder(files))
     return {
         "name": data_set.name, "summary": data_set.summary, "title": files.title, "terms": files.terms, "folder": folder, "files": state,
     }  # fmt: skip
+
+
+def _state(data_set: DataSet, files: Files) -> str:
+    from leaflearn.datasets.store import missing
+
+    try:
+        return "missing" if missing(files) else "simulated" if _simulated_files(data_set) else "ready"
+    except OSError:  # the other data sets are listed all the same
+        return "unreadable"
 
 
 def _print_table(rows: list[dict[str, str | None]]) -> None:

@@ -13,22 +13,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from pickle import UnpicklingError
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch.nn import functional
 
 from leaflearn.datasets.prepared import prepare
 from leaflearn.datasets.store import DataError
 from leaflearn.progress import progress_bar
 
+if TYPE_CHECKING:  # it takes seconds to import, so that only what works with it does
+    import torch
+
+VERSION = 1  # of the prepared features: raise it when what is made changes
 BATCH = 50  # pictures; 250 at once take twice as long
 FILE = "features.npy"
 EXTRA = 'pip install "leaflearn[features]"'
 
-Network = Callable[[torch.Tensor], torch.Tensor]  # bytes (n, 3, height, width) in, features (n, n_features) out
+Network = Callable[["torch.Tensor"], "torch.Tensor"]  # bytes (n, 3, height, width) in, features (n, n_features) out
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ def features(pictures: NDArray[np.uint8], backbone: str, name: str, sources: Seq
     chosen = BACKBONES[backbone]
     weights = chosen.weights()
     key = f"{name}-{backbone}-{chosen.size}px-{_checksum(weights)}"
-    made = prepare(key, sources, lambda into: _work_out(pictures, chosen, chosen.build(weights), into / FILE))
+    made = prepare(key, sources, lambda into: _work_out(pictures, chosen, chosen.build(weights), into / FILE), version=VERSION)
     kept: NDArray[np.float32] = np.load(made / FILE, mmap_mode="r")
     return kept
 
@@ -110,6 +112,8 @@ def check_backbone(backbone: str) -> None:
 
 
 def _work_out(pictures: NDArray[np.uint8], backbone: Backbone, network: Network, path: Path) -> None:
+    import torch
+
     n = len(pictures)
     made = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=(n, backbone.n_features))
     batch = torch.zeros((BATCH, *pictures.shape[1:]), dtype=torch.uint8)  # always a full one: sums inside depend, a little, on its size
@@ -138,6 +142,8 @@ def _need(package: str, backbone: str, install: str) -> Any:
 
 
 def _read(weights: Path) -> dict[str, torch.Tensor]:
+    import torch
+
     try:
         read: dict[str, torch.Tensor] = torch.load(weights, map_location="cpu", weights_only=True)  # numbers only: no code in it is run
     except (OSError, EOFError, RuntimeError, UnpicklingError, LookupError, ValueError) as error:
@@ -155,6 +161,9 @@ def _efficientnet_lite0_weights() -> Path:
 
 def _build_efficientnet_lite0(weights: Path) -> Network:
     """It was trained on pictures less 127, divided by 128; of small pictures it sees more when they are enlarged."""
+    import torch
+    from torch.nn import functional
+
     package, size = _need("efficientnet_lite_pytorch", "efficientnet-lite0", EXTRA), BACKBONES["efficientnet-lite0"].size
     network = package.EfficientNet.from_name("efficientnet-lite0", image_size=size)  # the size decides where it pads
     network.load_state_dict(_read(weights))
@@ -173,6 +182,8 @@ def _build_efficientnet_lite0(weights: Path) -> Network:
 
 
 def _densenet121_weights() -> Path:
+    import torch
+
     address = _need("torchvision", "densenet121", "pip install torchvision").models.DenseNet121_Weights.DEFAULT.url
     path = Path(torch.hub.get_dir()) / "checkpoints" / address.rsplit("/", 1)[-1]
     if not path.is_file():
@@ -186,6 +197,8 @@ def _densenet121_weights() -> Path:
 
 def _build_densenet121(weights: Path) -> Network:
     """With its own preprocessing, which scales to 256 pixels and takes the middle 224."""
+    from torch.nn import functional
+
     models = _need("torchvision", "densenet121", "pip install torchvision").models
     network, preprocess = models.densenet121(weights=None), models.DenseNet121_Weights.DEFAULT.transforms()
     read = _read(weights)

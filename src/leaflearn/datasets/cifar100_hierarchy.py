@@ -41,6 +41,7 @@ LEVELS = {"superclass": (b"coarse_labels", b"coarse_label_names", 20), "class": 
 INPUTS = ("features", "pictures")
 SIDE = 32  # pixels
 PARTS = ("train", "test")
+VERSION = 1  # of the prepared pictures: raise it when what is made changes
 BLOCK = 1000  # pictures that are written at once
 
 
@@ -102,13 +103,13 @@ def load_pictures() -> tuple[Album, Album]:
 def _load(inputs: str, backbone: str) -> tuple[Array | Pictures, Array, Array | Pictures, Array]:
     """Inputs and labels to train on, inputs and labels to test on."""
     sources = [locate(CIFAR100) / part for part in PARTS]
-    made = prepare("cifar100-pictures", sources, _make)
+    made = prepare("cifar100-pictures", sources, _make, version=VERSION)
     pictures = np.load(made / "pictures.npy", mmap_mode="r")
     train_labels, test_labels = (np.load(made / f"{part}-labels.npy") for part in PARTS)
     n_train = len(train_labels)
     if inputs == "pictures":
         return Pictures(pictures[:n_train]), train_labels, Pictures(pictures[n_train:]), test_labels
-    x = features(pictures, backbone, "cifar100", sources)
+    x = features(pictures, backbone, f"cifar100-{VERSION}", sources)  # other pictures have other features
     return x[:n_train], train_labels, x[n_train:], test_labels
 
 

@@ -7,8 +7,6 @@ domain `digit` calls it 0 to 9, the domain `color` 10 to 17, and both share one 
 from __future__ import annotations
 
 import numpy as np
-from sklearn.datasets import load_digits
-from sklearn.model_selection import train_test_split
 
 from leaflearn.data.domains import Domain, DomainSet
 from leaflearn.data.sources import Examples
@@ -33,6 +31,9 @@ def colored_digits() -> DomainSet:
     >>> [domains.classes[domain.test.y[0]] for domain in domains]
     ['5', 'pink']
     """
+    from sklearn.datasets import load_digits  # here, so that the table of data sets is there at once
+    from sklearn.model_selection import train_test_split
+
     digits = load_digits()
     color = np.random.default_rng(SEED).integers(len(COLORS), size=len(digits.target))  #     (N,)
     x = paint(np.asarray(digits.images / 16.0, dtype=np.float32), color)  #                                                 (N, 3, 8, 8)

@@ -5,17 +5,18 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
+import re
 import zipfile
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from PIL import Image
-from sklearn.model_selection import train_test_split
 
 from leaflearn.data.sources import Array
 from leaflearn.datasets.prepared import prepare
-from leaflearn.datasets.store import DataError, Files, RemoteFile, data_folder, locate
+from leaflearn.datasets.store import DataError, Files, RemoteFile, locate
+from leaflearn.datasets.unpacking import DAMAGE
 from leaflearn.progress import progress_bar
 
 NAME = "fashion-product-images-small"
@@ -26,6 +27,7 @@ FASHION = Files(
     contents={"styles.csv": None, "images/": None},
     remote=(RemoteFile(f"https://www.kaggle.com/api/v1/datasets/download/paramaggarwal/{NAME}", f"{NAME}.zip", archive=True),),
     by_hand=f"Get the zip file of '{NAME}' by paramaggarwal from Kaggle, and put it, or what is in it, there.",
+    archives=(f"{NAME}.zip", f"{NAME}/{NAME}.zip", f"{NAME}/archive.zip"),
 )
 # The paper's three tasks: the attribute in styles.csv, and what its values are called here.
 ATTRIBUTES: dict[str, tuple[str, dict[str, str]]] = {
@@ -36,6 +38,8 @@ ATTRIBUTES: dict[str, tuple[str, dict[str, str]]] = {
 N_TRAIN = 15_000
 PARTS = ("train", "test")
 SEED = 0  # of the split, which is part of the data
+VERSION = 1  # of the prepared arrays: raise it when what is made changes
+MOST_ABSENT = 10  # pictures; the published table has two rows without one
 WIDTH, HEIGHT = 60, 80  # as published, but for seven pictures
 Tree = Path | zipfile.Path  # a folder, or a zip file that reads like one
 
@@ -66,9 +70,9 @@ def load_catalogue(height: int = HEIGHT) -> tuple[Catalogue, Catalogue]:
     """
     if not 8 <= height <= HEIGHT or height % 4:
         raise ValueError(f"`height` must be a multiple of 4 from 8 to {HEIGHT}, the height as published; it is {height}.")
-    origin = _origin()
+    origin = locate(FASHION)
     sources = [origin / "styles.csv", origin / "images"] if origin.is_dir() else [origin]
-    made = prepare(f"{NAME}-{height}", sources, lambda into: _make(origin, height, into))
+    made = prepare(f"{NAME}-{height}", sources, lambda into: _make(origin, height, into), version=VERSION)
     train, test = (Catalogue(np.load(made / f"{part}-pictures.npy", mmap_mode="r"), np.load(made / f"{part}-values.npy")) for part in PARTS)
     return train, test
 
@@ -81,6 +85,7 @@ def read_catalogue(tree: Tree) -> Catalogue:
     >>> read_catalogue(locate(FASHION)).values.shape
     (17633, 3)
     """
+    tree = _open(tree)
     chosen = _select(tree)
     pictures = np.empty((len(chosen), 3, HEIGHT, WIDTH), dtype=np.uint8)
     with progress_bar("reading pictures", total=len(chosen)) as advance:
@@ -92,10 +97,17 @@ def read_catalogue(tree: Tree) -> Catalogue:
 
 def _make(origin: Path, height: int, into: Path) -> None:
     """Read all, drop what is there twice, split, and write both parts."""
-    everything = read_catalogue(_open(origin))
+    from sklearn.model_selection import train_test_split  # not above: it takes a second to import
+
+    everything = read_catalogue(origin)
     distinct = _first_of_each(everything.pictures)
     mixture = everything.values[distinct] @ (9, 3, 1)  # a number for each combination of attributes
-    split = train_test_split(distinct, train_size=min(N_TRAIN, len(distinct) * 7 // 8), stratify=mixture, random_state=SEED)
+    try:
+        split = train_test_split(distinct, train_size=min(N_TRAIN, len(distinct) * 7 // 8), stratify=mixture, random_state=SEED)
+    except ValueError:
+        raise DataError(
+            f"'{origin}' has too few pictures ({len(distinct)}) to train on some and test on others; delete the data and fetch them again."
+        ) from None
     for part, rows in zip(PARTS, split, strict=True):
         np.save(into / f"{part}-pictures.npy", _scale(everything.pictures[rows], height))
         np.save(into / f"{part}-values.npy", everything.values[rows])
@@ -111,18 +123,34 @@ def _first_of_each(pictures: Array) -> Array:
 
 def _select(tree: Tree) -> dict[str, tuple[int, ...]]:
     """File names of the pictures that the task uses, by rising number, and the number of each attribute's value."""
-    codes = [(column, {value: code for code, value in enumerate(values)}) for column, values in ATTRIBUTES.values()]
-    there = {path.name for path in (tree / "images").iterdir()}
-    chosen = {}
-    with (tree / "styles.csv").open(encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file):  # a name with commas spills over at the end of its row, behind all that is read here
-            values = tuple(code.get(row.get(column) or "", -1) for column, code in codes)
-            name = f"{row.get('id')}.jpg"
-            if min(values) >= 0 and name in there:  # some rows have no picture
-                chosen[name] = values
+    table, images = tree / "styles.csv", tree / "images"
+    try:
+        named = _read_table(table)
+    except (OSError, csv.Error, *DAMAGE) as error:
+        raise DataError(f"Cannot read the table '{table}' ({error}); delete the data and fetch them again.") from None
+    there = {path.name for path in images.iterdir()} if images.is_dir() else set()
+    chosen = {name: values for name, values in named.items() if name in there}
+    if len(named) - len(chosen) > MOST_ABSENT:
+        raise DataError(
+            f"'{images}' lacks {len(named) - len(chosen):,} of the {len(named):,} pictures that styles.csv names for this task; "
+            "delete the data and fetch them again."
+        )
     if not chosen:
-        raise DataError(f"'{tree / 'styles.csv'}' names no picture of the paper's task that is in images/; fetch the data again.")
+        raise DataError(f"'{table}' names no picture of the paper's task that is in images/; delete the data and fetch them again.")
     return dict(sorted(chosen.items(), key=lambda item: int(item[0].removesuffix(".jpg"))))
+
+
+def _read_table(table: Tree) -> dict[str, tuple[int, ...]]:
+    """File names of the pictures that the table gives for the task, and the number of each attribute's value."""
+    codes = [(column, {value: code for code, value in enumerate(values)}) for column, values in ATTRIBUTES.values()]
+    named = {}
+    with table.open(encoding="utf-8", errors="replace", newline="") as file:  # only in names, which are not used
+        for row in csv.DictReader(file, quoting=csv.QUOTE_NONE):  # a name with commas spills over at the end, behind all that is read here
+            values = tuple(code.get(row.get(column) or "", -1) for column, code in codes)
+            number = row.get("id") or ""
+            if min(values) >= 0 and re.fullmatch("[0-9]{1,9}", number):
+                named[f"{number}.jpg"] = values
+    return named
 
 
 def _scale(pictures: Array, height: int) -> Array:
@@ -138,8 +166,8 @@ def _decode(path: Tree) -> Array:
     """One picture (3, 80, 60) as bytes; the few of another size are centred on white, as the catalogue's own ground is."""
     try:
         picture = Image.open(io.BytesIO(path.read_bytes())).convert("RGB")
-    except (OSError, SyntaxError) as error:
-        raise DataError(f"Cannot read the picture '{path}' ({error}); fetch the data again.") from None
+    except (OSError, SyntaxError, Image.DecompressionBombError, *DAMAGE) as error:
+        raise DataError(f"Cannot read the picture '{path}' ({error}); delete the data and fetch them again.") from None
     if picture.size != (WIDTH, HEIGHT):
         canvas = Image.new("RGB", (WIDTH, HEIGHT), "white")
         canvas.paste(picture, ((WIDTH - picture.width) // 2, (HEIGHT - picture.height) // 2))
@@ -147,18 +175,9 @@ def _decode(path: Tree) -> Array:
     return np.asarray(picture).transpose(2, 0, 1)
 
 
-def _origin() -> Path:
-    """The publisher's folder, or the zip file as it was downloaded, beside or inside it."""
-    folder = data_folder() / FASHION.folder
-    for zipped in (data_folder() / f"{NAME}.zip", folder / f"{NAME}.zip", folder / "archive.zip"):
-        if zipped.is_file() and not (folder / "styles.csv").is_file():
-            return zipped
-    return locate(FASHION)
-
-
-def _open(origin: Path) -> Tree:
+def _open(origin: Tree) -> Tree:
     """The folder in which styles.csv stands; in a zip file, the one that is least deep."""
-    if origin.is_dir():
+    if not isinstance(origin, Path) or origin.is_dir():
         return origin
     try:
         archive = zipfile.ZipFile(origin)

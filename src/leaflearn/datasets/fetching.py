@@ -31,11 +31,14 @@ if sys.platform != "win32":
 TIMEOUT = 30.0  # seconds without a word from the server
 MOST_BYTES = 16 << 30  # of a file whose size is not known beforehand
 MOST_REDIRECTS = 8
+OURS = ".fetched"  # where archives are kept until they are unpacked; those beside it were put there by hand, and stay
 OK, PARTIAL_CONTENT = 200, 206
 
 
 def get(files: Files) -> Path:
     """Fetch what is missing of these files, or is wrong, and give their folder; else a `DataError` that says why, and what to do.
+
+    Where an archive is there that the loader reads as it is, nothing is fetched, and the archive is given.
 
     Examples
     --------
@@ -44,7 +47,7 @@ def get(files: Files) -> Path:
     """
     folder = data_folder() / files.folder
     if not _lacking(files):
-        return folder
+        return locate(files)
     make_folder(folder)
     try:
         with _alone(folder):
@@ -93,26 +96,46 @@ def _fetch(files: Files, folder: Path) -> None:
         if not remote.archive:
             _fetch_once(replace(remote, checksum=remote.checksum or files.contents.get(remote.path)), folder)
         elif wanted := {name: checksum for name, checksum in _lacking(files).items() if name not in single}:
-            _fetch_once(remote, folder)
-            _unpack(folder / remote.path, wanted)
+            _fetch_archive(remote, folder, wanted)
 
 
 def _fetch_once(remote: RemoteFile, folder: Path) -> None:
     target = folder / remote.path
-    is_right = target.is_file() and remote.size in (None, _size(target)) and (not remote.checksum or matches(target, remote.checksum))
-    if not is_right:
+    if not _is_right(remote, target):
         make_folder(target.parent)
         download(remote, target)
 
 
-def _unpack(archive: Path, wanted: Mapping[str, str | None]) -> None:
-    """Unpack the archive beside itself and delete it. Where the machine is at fault, a full disk say, it stays for the next try."""
+def _is_right(remote: RemoteFile, path: Path) -> bool:
+    return path.is_file() and remote.size in (None, _size(path)) and (not remote.checksum or matches(path, remote.checksum))
+
+
+def _fetch_archive(remote: RemoteFile, folder: Path, wanted: Mapping[str, str | None]) -> None:
+    """Unpack the archive that was put into the folder by hand, else fetch one and unpack that."""
+    if not _is_right(remote, folder / remote.path):
+        _fetch_once(remote, folder / OURS)
+        _unpack_ours(folder / OURS / remote.path, folder, wanted)
+        return
     try:
-        unpacking.unpack(archive, archive.parent, wanted)
+        unpacking.unpack(folder / remote.path, folder, wanted)
+    except DataError as error:
+        raise DataError(f"{error} and was there before (delete it to have it fetched)") from error
+
+
+def _unpack_ours(archive: Path, folder: Path, wanted: Mapping[str, str | None]) -> None:
+    """Unpack the archive and delete it. Where the machine is at fault, a full disk say, it stays for the next try."""
+    try:
+        unpacking.unpack(archive, folder, wanted)
     except DataError:  # its own fault
-        archive.unlink()
+        _delete(archive)
         raise
+    _delete(archive)
+
+
+def _delete(archive: Path) -> None:
     archive.unlink()
+    with suppress(OSError):  # something else is in there still
+        archive.parent.rmdir()
 
 
 @contextmanager

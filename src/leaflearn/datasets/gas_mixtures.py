@@ -24,11 +24,13 @@ from leaflearn.datasets.store import DataError, Files, RemoteFile, locate
 from leaflearn.progress import Advance, progress_bar
 
 RECORDINGS = {"methane": "ethylene_methane.txt", "CO": "ethylene_CO.txt"}  # of each domain, and in their order
+N_ROWS = {"ethylene_methane.txt": 4_178_504, "ethylene_CO.txt": 4_208_261}  # as published
 SIMULATED = "(simulated)"  # stands in the header of a file that no sensor ever recorded
 N_SENSORS, N_GASES = 16, 2
 N_COLUMNS = 1 + N_GASES + N_SENSORS  # time, the mixture's own gas, ethylene, the sensors
 TEST_SHARE = 0.1
 SEED = 0  # of the split, which is part of the data
+VERSION = 1  # of the prepared arrays: raise it when what is made changes
 READ_AT_ONCE = 8 << 20  # bytes of text
 ROWS_AT_ONCE = 100_000
 STORED = np.dtype("<f4")
@@ -74,7 +76,7 @@ def gas_mixtures() -> DomainSet:
     """
     folder = locate(GAS)
     paths = {name: folder / file for name, file in RECORDINGS.items()}
-    prepared = prepare("gas-mixtures", paths.values(), partial(_make, paths))
+    prepared = prepare("gas-mixtures", paths.values(), partial(_make, paths), version=VERSION)
     domains = tuple(Domain(name, train=_examples(prepared, name, "train"), test=_examples(prepared, name, "test")) for name in paths)
     suffix = f" {SIMULATED}" if any(is_simulated(path) for path in paths.values()) else ""
     return DomainSet(f"gas-mixtures{suffix}", domains, n_groups=2000, group_size=50)
@@ -123,9 +125,16 @@ def _split(path: Path, stem: Path, advance: Advance, done: int) -> Array:
                 counts[part] += len(chosen)
             moments += _moments(rows[~is_test, :N_SENSORS])
             advance(done + read)
-    if not min(counts.values()):
-        raise DataError(f"'{path}' has too few rows ({sum(counts.values())}) to train on some and test on others; get the file again.")
+    _check_counts(path, counts)
     return moments
+
+
+def _check_counts(path: Path, counts: dict[str, int]) -> None:
+    n_rows, published = sum(counts.values()), 0 if is_simulated(path) else N_ROWS[path.name]
+    if n_rows < published:
+        raise DataError(f"'{path}' has {n_rows:,} rows and the published file has {published:,}; get the file again.")
+    if not min(counts.values()):
+        raise DataError(f"'{path}' has too few rows ({n_rows}) to train on some and test on others; get the file again.")
 
 
 def _read(path: Path) -> Iterator[tuple[Array, int]]:
@@ -138,6 +147,8 @@ def _read(path: Path) -> Iterator[tuple[Array, int]]:
             rows = np.concatenate([table[:, 1 + N_GASES :], table[:, 1 : 1 + N_GASES]], axis=1, dtype=STORED)
             yield rows + np.float32(0), file.tell()  # adding 0 turns -0, which has other bytes, into 0
             first_line += text.count(b"\n")
+            if not text.endswith(b"\n"):  # a number that was cut is a number still
+                raise DataError(f"'{path}', line {first_line}: the line does not end, so that part of it may be lost; get the file again.")
 
 
 def _check_header(path: Path, line: bytes) -> None:

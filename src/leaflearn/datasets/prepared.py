@@ -1,25 +1,29 @@
 """What is slow to work out from a publisher's files, decoded pictures or features, is worked out once and kept.
 
 A prepared folder holds numpy files, which are mapped into memory rather than read. Its name carries a fingerprint of the files it was made
-from: when those change, it is made anew. It is made under a temporary name and renamed when whole.
+from, and the version of the code that made it: when either changes, it is made anew. It is made under a temporary name and renamed when
+whole; the sizes of its files are noted in it, so that one that is damaged later is noticed, and made anew too.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from leaflearn.datasets.store import cache_folder, data_folder
+from leaflearn.datasets.store import DataError, cache_folder, data_folder
 
 FOLDER = "prepared"
+SIZES = ".sizes.json"  # in each prepared folder: its files, and how many bytes each has
 
 
-def prepare(name: str, sources: Iterable[Path], make: Callable[[Path], None]) -> Path:
+def prepare(name: str, sources: Iterable[Path], make: Callable[[Path], None], *, version: int) -> Path:
     """The folder that `make` fills, made now or found from an earlier time.
 
     Parameters
@@ -30,26 +34,29 @@ def prepare(name: str, sources: Iterable[Path], make: Callable[[Path], None]) ->
         The files, or folders of files, that it is made from.
     make
         Called with an empty folder to put files into, where there is none yet.
+    version
+        Of what `make` does: a higher number makes the folder anew.
 
     Examples
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     os.environ["LEAFLEARN_DATA"], before = folder, os.environ.get("LEAFLEARN_DATA", "")
-    ...     made = prepare("squares", [], lambda folder: (folder / "four.txt").write_text("4") and None)
-    ...     print((prepare("squares", [], shutil.rmtree) / "four.txt").read_text())  # the second time, nothing is called
+    ...     made = prepare("squares", [], lambda folder: (folder / "four.txt").write_text("4") and None, version=1)
+    ...     print((prepare("squares", [], shutil.rmtree, version=1) / "four.txt").read_text())  # the second time, nothing is called
     ...     os.environ["LEAFLEARN_DATA"] = before
     4
     """
-    key = f"{name}-{fingerprint(sources)}"
+    key = f"{name}-v{version}-{fingerprint(sources)}"
     for root in (data_folder(), cache_folder()):
-        if (root / FOLDER / key).is_dir():
+        if _is_whole(root / FOLDER / key):
             return root / FOLDER / key
     home = _writable_home()
     temporary = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=home))
     try:
         make(temporary)
-        return _settle(temporary, home / key)
+        (temporary / SIZES).write_text(json.dumps(_sizes(temporary)))
+        return _settle(temporary, home / key, name)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
@@ -70,17 +77,33 @@ def fingerprint(sources: Iterable[Path]) -> str:
     return digest.hexdigest()[:8]
 
 
-def _settle(temporary: Path, final: Path) -> Path:
-    """Give the finished folder its name, and remove those of the same name that were made from other files."""
+def _sizes(folder: Path) -> dict[str, int]:
+    return {path.name: path.stat().st_size for path in folder.iterdir() if not path.name.startswith(".")}
+
+
+def _is_whole(folder: Path) -> bool:
+    """Does the folder hold what it held when it was made?"""
+    try:
+        return bool(json.loads((folder / SIZES).read_text()) == _sizes(folder))
+    except (OSError, ValueError):  # no folder, or no list of its files
+        return False
+
+
+def _settle(temporary: Path, final: Path, name: str) -> Path:
+    """Give the finished folder its name, and remove those that were made from other files, or by another version."""
     temporary.chmod(0o755)  # mkdtemp makes folders that only their owner can read
+    if final.exists() and not _is_whole(final):
+        _remove(final)
     try:
         temporary.rename(final)
     except OSError:
-        if not final.is_dir():  # else another process was faster, with the same content
+        if not final.exists():
             raise
-    for stale in final.parent.glob(f"{final.name[:-8]}????????"):
-        if stale != final:
-            _remove(stale)
+        if not _is_whole(final):  # else another process was faster, with the same content
+            raise DataError(f"'{final}' is damaged and cannot be replaced; delete it.") from None
+    for other in final.parent.iterdir():
+        if other != final and re.fullmatch(rf"{re.escape(name)}-v\d+-[0-9a-f]{{8}}", other.name):
+            _remove(other)
     return final
 
 
@@ -100,4 +123,7 @@ def _writable_home() -> Path:
             continue
         if os.access(home, os.W_OK):
             return home
-    raise PermissionError(f"Cannot write into '{data_folder()}' nor into '{cache_folder()}'; set LEAFLEARN_DATA to a folder of yours.")
+    raise PermissionError(
+        f"Cannot write into '{data_folder()}' nor into the cache '{cache_folder()}'; make one of them writable "
+        "(XDG_CACHE_HOME moves the cache, on Linux)."
+    )

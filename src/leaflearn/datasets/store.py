@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
+import zipfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -74,6 +75,8 @@ class Files:
         What to fetch to get them.
     by_hand
         What a person without a network, or without the publisher's consent yet, has to do; ends with a full stop.
+    archives
+        Zip files, seen from the data folder, that the loader reads as they are; one of them can stand in the place of the contents.
 
     Examples
     --------
@@ -87,6 +90,7 @@ class Files:
     contents: dict[str, str | None]
     remote: tuple[RemoteFile, ...] = ()
     by_hand: str = field(default="")
+    archives: tuple[str, ...] = ()
 
 
 def data_folder() -> Path:
@@ -119,19 +123,18 @@ def cache_folder() -> Path:
 
 
 def missing(files: Files) -> list[str]:
-    """Names of the files that should be there and are not.
+    """Names of the files that should be there and are not. Where an archive is there that the loader reads as it is, none are.
 
     Examples
     --------
     >>> missing(Files("pets", "Pets", "CC0", contents={"cats.csv": None}))
     ['cats.csv']
     """
-    folder = data_folder() / files.folder
-    return [name for name in files.contents if not _is_there(folder / name, name.endswith("/"))]
+    return [] if _archive(files) else _absent(files)
 
 
 def locate(files: Files) -> Path:
-    """The folder of these files, all of which are there; else a `MissingDataError` that says what to put where.
+    """The folder of these files, all of which are there, or the archive in its place; else a `DataError` that says what to put where.
 
     Examples
     --------
@@ -140,22 +143,30 @@ def locate(files: Files) -> Path:
     ...
     leaflearn.datasets.store.MissingDataError: Pets: 'cats.csv' is not in '...pets'. Draw some cats.
     """
-    folder = data_folder() / files.folder
-    absent = missing(files)
-    if absent:
-        more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
-        raise MissingDataError(f"{files.title}: '{absent[0]}'{more} {'are' if more else 'is'} not in '{folder}'. {files.by_hand}".rstrip())
-    return folder
+    folder, absent = data_folder() / files.folder, _absent(files)
+    if not absent:
+        return folder
+    if archive := _archive(files):
+        return data_folder() / archive
+    for path in (data_folder() / name for name in files.archives):
+        if path.is_file():
+            raise DataError(f"'{path}' is not a whole zip file; delete it and fetch it again.")
+    more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
+    raise MissingDataError(f"{files.title}: '{absent[0]}'{more} {'are' if more else 'is'} not in '{folder}'. {files.by_hand}".rstrip())
 
 
 def verify(files: Files) -> dict[str, str]:
     """What is to be said of each file: `"right"`, `"there"` (no checksum is published), `"wrong"` or `"missing"`.
+
+    An archive that the loader reads as it is stands for all of them, and is `"there"`.
 
     Examples
     --------
     >>> verify(Files("pets", "Pets", "CC0", contents={"cats.csv": None}))
     {'cats.csv': 'missing'}
     """
+    if archive := _archive(files):
+        return {archive: "there"}
     folder, absent = data_folder() / files.folder, set(missing(files))
     return {name: "missing" if name in absent else _judge(folder / name, checksum) for name, checksum in files.contents.items()}
 
@@ -174,6 +185,18 @@ def matches(path: Path, checksum: str) -> bool:
         while chunk := file.read(READ_AT_ONCE):
             digest.update(chunk)
     return digest.hexdigest() == expected
+
+
+def _absent(files: Files) -> list[str]:
+    folder = data_folder() / files.folder
+    return [name for name in files.contents if not _is_there(folder / name, name.endswith("/"))]
+
+
+def _archive(files: Files) -> str | None:
+    """The zip file in the place of the contents, where these are not all there."""
+    if not files.archives or not _absent(files):
+        return None
+    return next((name for name in files.archives if zipfile.is_zipfile(data_folder() / name)), None)
 
 
 def _judge(path: Path, checksum: str | None) -> str:
