@@ -1,7 +1,8 @@
-"""The default way to fit networks: find the contexts, then learn them afresh.
+"""The default way to fit networks: find the contexts, then learn them.
 
-    search   several starts side by side, annealed; the one that explains the groups best is kept
-    refresh  new local models learn from its allocation
+    start    contexts read off the conflict itself, before anything is trained (`conflict/`); where they can be trusted, models learn them
+    search   else several starts side by side, annealed; the one that explains the groups best is kept
+    refresh  and new local models learn from its allocation
 
 While annealing, every model learns a little from every group, and a network that has learned wrong answers by heart does not forget them:
 its training error falls to nothing, its test error stays high. New models never see the wrong answers.
@@ -30,11 +31,13 @@ from leaflearn.core.model_set import STACK_BELOW, Factory, ModelSet, make_model_
 from leaflearn.core.training import Callback, NonFiniteLossError, Schedule, Training
 
 SMALL_STARTS = 4  # starts of small networks, which run side by side and cost little more than one
+SMALL_FITS = 2  # the same, where the contexts are known and only the weights are chance
 STEPS = 2000  # of each stage, on a small task; a larger one gets MIN_EPOCHS
 MIN_EPOCHS = 20
 GIVEN = 0.3  # share of the refresh for which the allocation is held; then it is hard and may still mend itself
 STILL = 0.01  # share of groups that may have moved in the last epoch of a converged run
 WORSE = 0.01  # of the best constant's loss: how much worse fresh models may explain the groups
+KEPT = 0.9  # share of groups that must end in the context they started in; else the start was not a good one
 
 MakeOptimizer = Callable[..., torch.optim.Optimizer]
 OPTIMIZERS: dict[str, MakeOptimizer] = {
@@ -87,6 +90,7 @@ class Fit:
     converged: bool
     stopped: bool  # by a callback
     error: float  # mean over groups of the mean loss under the best model
+    kept_start: bool = False  # the contexts that were given to start from led here
 
 
 def fit_networks(
@@ -97,8 +101,11 @@ def fit_networks(
     recipe: Recipe,
     random_state: np.random.RandomState,
     device: str | torch.device = "cpu",
+    start: NDArray[np.intp] | None = None,
 ) -> Fit:
     """Fit `n_contexts` local models made by `factory`, from several starts side by side, and keep the best.
+
+    Where contexts (m,) to start from are given, the models learn them first; if they do not hold, the search begins after all.
 
     Examples
     --------
@@ -113,18 +120,21 @@ def fit_networks(
     rule = resolve_rule(recipe.allocation, recipe.temperature, loss, data.y)
     twice = recipe.refresh and isinstance(rule, Annealed) and n_contexts > 1
     with seeded(seed, device):
-        shape = (_count_starts(recipe.n_init, factory), n_contexts)
         generator = torch.Generator().manual_seed(order_seed)
 
-        def run(rule: Rule, stage: str) -> Fit:
+        def run(rule: Rule, stage: str, small_starts: int = SMALL_STARTS) -> Fit:
+            shape = (_count_starts(recipe.n_init, factory, small_starts), n_contexts)
             models = make_model_set(factory, shape, recipe.stacked, device)
             return _keep_best(_train(models, data, loss, rule, recipe, generator, stage))
 
+        started = None if start is None else run(Given(torch.as_tensor(start), until=GIVEN), "training", SMALL_FITS)
+        if started is not None and (started.stopped or np.mean(started.scores.argmin(-1) == start) >= KEPT):
+            return replace(started, kept_start=True)
         found = run(rule, "search" if twice else "training")
-        if not twice or found.stopped:
-            return found
-        fresh = run(Given(torch.as_tensor(found.scores.argmin(-1)), until=GIVEN), "refresh")
-    return _choose(found, fresh, loss.of_best_constant(data.y))
+        if twice and not found.stopped:
+            fresh = run(Given(torch.as_tensor(found.scores.argmin(-1)), until=GIVEN), "refresh")
+            found = _choose(found, fresh, loss.of_best_constant(data.y))
+    return found if started is None or found.error < started.error else replace(started, kept_start=True)
 
 
 def _train(
@@ -196,10 +206,10 @@ def seeded(seed: int, device: str | torch.device = "cpu") -> Iterator[None]:
         yield
 
 
-def _count_starts(n_init: int | str, factory: Factory) -> int:
+def _count_starts(n_init: int | str, factory: Factory, small_starts: int) -> int:
     if not isinstance(n_init, str):
         return n_init
-    return SMALL_STARTS if sum(p.numel() for p in factory().parameters()) <= STACK_BELOW else 1
+    return small_starts if sum(p.numel() for p in factory().parameters()) <= STACK_BELOW else 1
 
 
 def _count_epochs(recipe: Recipe, n_groups: int) -> int:

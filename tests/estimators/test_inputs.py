@@ -257,7 +257,7 @@ PARAMETERS = {
     "callbacks": ([print], "callbacks holds something that is not a leaflearn.core.training.Callback; pass a list of such objects."),
     "optimizer": ("magic", "optimizer='magic' is not known; choose one of 'adam', 'adamw', 'sgd'."),
     "schedule": ("magic", "schedule='magic' is not known; choose one of 'constant', 'linear', 'cosine'."),
-    "init": ("magic", "init='magic' is not known; choose one of 'auto', 'random'."),
+    "init": ("magic", "init='magic' is not known; choose one of 'auto', 'conflict', 'random'."),
     "allocation": (
         "magic", "allocation='magic' is not known; choose one of 'hard', 'sampled', 'soft', 'annealed', or pass a rule object.",
     ),

@@ -14,11 +14,12 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing, check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from leaflearn.conflict.start import Start
 from leaflearn.core.allocation import Rule
 from leaflearn.core.losses import Loss
 from leaflearn.core.training import ROWS_AT_ONCE, SCHEDULES, Callback, Schedule
 from leaflearn.data.grouping import as_labels, encode_groups, find_groups, position_in_group
-from leaflearn.estimators.engines import ENGINES, Examples, Fitting, choose_engine
+from leaflearn.estimators.engines import ENGINES, Examples, Fitting, choose_engine, find_start_for
 from leaflearn.estimators.identification import Identification, posterior
 from leaflearn.estimators.inputs import check_rows, check_weights, check_X
 from leaflearn.recipe import OPTIMIZERS, MakeOptimizer, RecoveryWarning
@@ -105,8 +106,10 @@ class BaseLeaf(BaseEstimator):
         before = vars(self).copy()
         try:
             examples = self._check_examples(X, y, groups, sample_weight)
-            fitting = ENGINES[self._engine](self, examples, check_random_state(self.random_state))
-            self._adopt(fitting, examples)
+            random_state = check_random_state(self.random_state)
+            start = find_start_for(self, examples, random_state)
+            examples = self._set_aside(examples, start)
+            self._adopt(ENGINES[self._engine](self, examples, start, random_state), examples)
         except BaseException:  # a fit that fails, or is interrupted, leaves the estimator as it was
             self.__dict__ = before
             raise
@@ -224,7 +227,7 @@ class BaseLeaf(BaseEstimator):
     def _check_parameters(self) -> None:
         if not isinstance(self.n_contexts, numbers.Integral) or isinstance(self.n_contexts, bool) or self.n_contexts < 1:
             raise ValueError(f"n_contexts={self.n_contexts!r}, but a whole number of at least 1 was expected.")
-        for name, known in {"init": ("auto", "random"), "optimizer": OPTIMIZERS, "schedule": SCHEDULES}.items():
+        for name, known in {"init": ("auto", "conflict", "random"), "optimizer": OPTIMIZERS, "schedule": SCHEDULES}.items():
             value = getattr(self, name)
             if isinstance(value, str) and value not in known:
                 raise ValueError(f"{name}={value!r} is not known; choose one of {', '.join(map(repr, known))}.")
@@ -256,9 +259,11 @@ class BaseLeaf(BaseEstimator):
         check_rows(X, target)
         self.groups_, group = encode_groups(groups, len(target))
         weight = check_weights(sample_weight, X)
+        row = np.arange(len(target))
+        self.outliers_ = np.zeros(len(target), dtype=bool)
         if weight is not None and not weight.all():
             rows = np.flatnonzero(weight)
-            X, target, weight = _safe_indexing(X, rows), target[rows], weight[rows]
+            X, target, weight, row = _safe_indexing(X, rows), target[rows], weight[rows], row[rows]
             left, group = np.unique(group[rows], return_inverse=True)
             self.groups_ = self.groups_[left]
         if len(self.groups_) < self.n_contexts:
@@ -272,7 +277,14 @@ class BaseLeaf(BaseEstimator):
             raise ValueError(
                 f"y holds one class only, {self.classes_[target[:1]].tolist()[0]!r}, but a classifier needs at least two classes."
             )
-        return Examples(X, target, group, weight, len(self.classes_) if is_classifier else target.shape[1], is_classifier)
+        return Examples(X, target, group, row, weight, len(self.classes_) if is_classifier else target.shape[1], is_classifier)
+
+    def _set_aside(self, examples: Examples, start: Start | None) -> Examples:
+        """Rows that seem to belong to another context than their group's teach nobody, and are told in `outliers_`."""
+        if start is None or not start.is_trusted or start.is_stranger is None:
+            return examples
+        self.outliers_[examples.row[start.is_stranger]] = True
+        return examples.without(start.is_stranger)
 
     def _warn_about_single_rows(self, group: NDArray[np.intp]) -> None:
         if self.n_contexts == 1 or np.bincount(group).max() > 1:
@@ -300,7 +312,8 @@ class BaseLeaf(BaseEstimator):
         self.history_ = {**fitting.history, "usage": fitting.history["usage"][:, self.context_order_]}
         self.n_iter_ = len(fitting.history["epoch"])
         self.restarts_, self.best_restart_, self.converged_ = fitting.restarts, fitting.best_restart, fitting.converged
-        self.init_ = "random"
+        self.init_ = fitting.init
+        self.selection_ = fitting.selection
         self._constant_loss = fitting.constant_loss or 1.0  # constant targets leave nothing to explain: any unit will do
         self._temperature = self._noise(fitting, examples)
         self.probabilities_ = posterior(scores / self._temperature)

@@ -37,8 +37,9 @@ class LeafClassifier(ClassifierMixin, BaseLeaf):
         How groups are shared out: soft at first and hard in the end; LEAF as printed; LEAF-EM; textbook EM; or an object of your own.
     temperature : float or "auto", default="auto"
         Of the allocation, in units of the loss.
-    init : {"auto", "random"}, default="auto"
-        How starts are made.
+    init : {"auto", "conflict", "random"}, default="auto"
+        How starts are made: "conflict" reads contexts off the disagreement itself, with smooth models in closed form, before anything is
+        trained, and goes to random starts where they explain too little; "auto" does so for the annealed rule and inputs that are numbers.
     n_init : int or "auto", default="auto"
         Number of starts, of which the best is kept; "auto" makes four of small networks, which run side by side, one of large ones;
         of scikit-learn models four, or one where they are scored out of fold.
@@ -106,7 +107,12 @@ class LeafClassifier(ClassifierMixin, BaseLeaf):
     converged_ : bool
         Whether the allocation stood still at the end.
     init_ : str
-        How the start was made.
+        How the start was made, and why.
+    outliers_ : ndarray of shape (n_samples,)
+        Rows that seem to belong to another context than their group's; they were left out. None are looked for where they are few.
+    selection_ : dict of arrays
+        For 1, 2, ... contexts, as far as they were tried without training: n_contexts, error (of groups under the best model, which has
+        not seen them) and held_out (of rows in the context that the others of their group chose), in units of the targets' variance.
 
     Examples
     --------

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from rich.console import Console
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 from torch import nn
 
+from leaflearn.conflict.start import Start, find_start
+from leaflearn.core.allocation import Hard
 from leaflearn.core.batches import GroupedExamples
 from leaflearn.core.losses import LOSSES, CrossEntropy, Loss, SquaredError
 from leaflearn.core.refitting import refit
@@ -35,9 +38,18 @@ class Examples:
     X: Any  #                                                                       (N, ...)
     y: NDArray[Any]  # class numbers (N,), or values (N, D)
     group: NDArray[np.intp]  #                                                      (N,) in 0..m-1
+    row: NDArray[np.intp]  # number of the row in the user's data                   (N,)
     weight: NDArray[np.float64] | None  #                                           (N,)
     n_outputs: int  # classes, or values a row
     is_classifier: bool
+
+    def without(self, rows: NDArray[np.bool_]) -> Examples:
+        """The others; a group that would lose its last row keeps all."""
+        left = np.bincount(self.group, ~rows)
+        keep = np.flatnonzero(~rows | (left[self.group] == 0))
+        weight = None if self.weight is None else self.weight[keep]
+        X = _safe_indexing(self.X, keep)
+        return replace(self, X=X, y=self.y[keep], group=self.group[keep], row=self.row[keep], weight=weight)
 
 
 @dataclass(frozen=True)
@@ -51,6 +63,8 @@ class Fitting:
     best_restart: int
     converged: bool
     constant_loss: float  # mean loss of the best constant prediction, the unit of novelty
+    init: str = "random"  # where the search began, and why
+    selection: dict[str, NDArray[Any]] = field(default_factory=dict)  # what other numbers of contexts would have given
 
 
 def choose_engine(local_model: Any) -> str:
@@ -78,7 +92,7 @@ def choose_engine(local_model: Any) -> str:
     )
 
 
-def fit_by_gradient(estimator: Any, examples: Examples, random_state: np.random.RandomState) -> Fitting:
+def fit_by_gradient(estimator: Any, examples: Examples, start: Start | None, random_state: np.random.RandomState) -> Fitting:
     """Networks: meta-batches of groups and an optimizer, several starts side by side."""
     device = resolve_device(estimator.device)
     # The default network stands between two scalings; a module of the user's sees the data in the user's units.
@@ -98,15 +112,47 @@ def fit_by_gradient(estimator: Any, examples: Examples, random_state: np.random.
     settings = {field.name: getattr(estimator, field.name) for field in fields(Recipe) if field.name not in ("callbacks", "stacked")}
     with _progress_bar(estimator) as bar:
         recipe = Recipe(**settings, callbacks=[*(estimator.callbacks or []), bar])
-        fit = fit_networks(factory, data, loss, estimator.n_contexts, recipe, random_state, device)
+        contexts = start.contexts if start is not None and start.is_trusted else None
+        fit = fit_networks(factory, data, loss, estimator.n_contexts, recipe, random_state, device, contexts)
     # In double precision the answer for a row does not depend on the rows that are asked with it.
     modules = [module.double() if is_own else module for module in fit.modules]
     local_models = NetworkModels(modules, loss, x_scaling, y_scaling, examples.is_classifier, device)
     constant = loss.of_best_constant(data.y)
-    return Fitting(local_models, fit.scores, fit.history, fit.restarts, fit.best_restart, fit.converged, constant)
+    init = _describe_start(start, fit.kept_start)
+    return Fitting(local_models, fit.scores, fit.history, fit.restarts, fit.best_restart, fit.converged, constant, init, _selection(start))
 
 
-def fit_by_refitting(estimator: Any, examples: Examples, random_state: np.random.RandomState) -> Fitting:
+def find_start_for(estimator: Any, examples: Examples, random_state: np.random.RandomState) -> Start | None:
+    """Contexts read off the conflict, where the estimator asks for them and the inputs are a plain table of numbers."""
+    wanted = estimator.init == "conflict" or (estimator.init == "auto" and estimator.allocation == "annealed")
+    x = _as_numbers(examples.X) if wanted and estimator.n_contexts > 1 else None
+    if x is None:
+        return None
+    n_classes = examples.n_outputs if examples.is_classifier else 0
+    return find_start(x, examples.y, examples.group, int(estimator.n_contexts), n_classes, int(random_state.randint(2**31 - 1)))
+
+
+def _as_numbers(x: Any) -> NDArray[np.floating] | None:
+    """The inputs as a dense array of finite numbers, where they are that."""
+    if sparse.issparse(x):
+        return None
+    array = x.detach().cpu().numpy() if isinstance(x, torch.Tensor) else np.asarray(x)
+    return array if array.dtype.kind in "fiub" and np.isfinite(array).all() else None
+
+
+def _describe_start(start: Start | None, kept: bool) -> str:
+    if start is None:
+        return "random"
+    return f"{start.kind if kept else 'random'}: {start.reason}" + ("" if kept or not start.is_trusted else ", but it did not hold")
+
+
+def _selection(start: Start | None) -> dict[str, NDArray[Any]]:
+    counts = [] if start is None else start.counts
+    columns = {"n_contexts": [c.n_contexts for c in counts], "error": [c.error for c in counts], "held_out": [c.mean for c in counts]}
+    return {name: np.array(column) for name, column in columns.items()}
+
+
+def fit_by_refitting(estimator: Any, examples: Examples, start: Start | None, random_state: np.random.RandomState) -> Fitting:
     """Models that only know fit and predict: score, allocate, refit, until the allocation stands still."""
     if estimator.loss != "auto":
         raise ValueError(f"loss={estimator.loss!r} has no effect on a scikit-learn local model, which has its own; leave it at 'auto'.")
@@ -116,7 +162,9 @@ def fit_by_refitting(estimator: Any, examples: Examples, random_state: np.random
     row_losses = ClassRowLoss(n_classes, is_probabilistic) if n_classes else SquaredRowLoss(Scaling.of(y).scale)
     targets = torch.as_tensor(examples.y if n_classes else Scaling.of(examples.y).apply(examples.y))  # in the units of the row losses
     loss = _resolve_loss("auto", examples.is_classifier)
-    rule = resolve_rule(estimator.allocation, estimator.temperature, loss, targets)
+    is_trusted = start is not None and start.is_trusted
+    # To anneal would forget the start: from there on the allocation is hard.
+    rule = Hard() if is_trusted else resolve_rule(estimator.allocation, estimator.temperature, loss, targets)
     with _progress_bar(estimator) as bar:
         fit = refit(
             _make_local_model(estimator.local_model),
@@ -126,7 +174,8 @@ def fit_by_refitting(estimator: Any, examples: Examples, random_state: np.random
             row_losses,
             rule,
             estimator.n_contexts,
-            n_init=estimator.n_init,
+            n_init=1 if is_trusted and estimator.n_init == "auto" else estimator.n_init,
+            start=start.contexts if start is not None and is_trusted else None,
             max_iter=estimator.max_epochs,
             out_of_fold=estimator.out_of_fold,
             sample_weight=examples.weight,
@@ -139,7 +188,8 @@ def fit_by_refitting(estimator: Any, examples: Examples, random_state: np.random
     local_models = RefittedModels(fitted, row_losses, n_classes)
     # Without probabilities the loss is an error, and the best constant answer the commonest class.
     constant = loss.of_best_constant(targets) if is_probabilistic or not n_classes else 1.0 - np.bincount(y).max() / len(y)
-    return Fitting(local_models, fit.scores, fit.history, fit.restarts, best, fit.converged, constant)
+    init = _describe_start(start, is_trusted)
+    return Fitting(local_models, fit.scores, fit.history, fit.restarts, best, fit.converged, constant, init, _selection(start))
 
 
 def resolve_device(device: str) -> str:

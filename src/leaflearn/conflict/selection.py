@@ -1,0 +1,130 @@
+"""How many contexts there are: held-out rows tell.
+
+Each further context lowers the loss under the best model, if only by chance. What chance cannot do is foretell: the context that the other
+rows of a group choose must be the better one for the row that was held out. So the loss of held-out rows is compared, group by group, and a
+context more has to pay for itself clearly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+PATIENCE = 2  # numbers of contexts in a row that may bring nothing before the count ends
+CLEARLY = 3.0  # standard errors
+WORTH = 0.1  # of the loss: what a context must save
+STEEPLY = 4.0  # times lower is the fitted loss of a context more only where there is one: chance makes it less than twice as low
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """What was found with one number of contexts.
+
+    Parameters
+    ----------
+    n_contexts
+        How many.
+    error
+        Mean loss of groups under their best model, which had not seen them.
+    held_out
+        Mean loss of the held-out rows of each group, nan for groups of one row, shape (m,).
+
+    Examples
+    --------
+    >>> Counted(2, 0.1, np.array([0.25, 0.75, np.nan])).mean
+    0.5
+    """
+
+    n_contexts: int
+    error: float
+    held_out: NDArray[np.float64]
+
+    @property
+    def mean(self) -> float:
+        """Mean loss of held-out rows; nan where no group has two rows."""
+        told = self.held_out[np.isfinite(self.held_out)]
+        return float(np.mean(told)) if len(told) else float("nan")
+
+
+def beats(better: Counted, worse: Counted) -> bool:
+    """Does the first foretell held-out rows clearly better than the second, or fit so much better that it cannot be chance?
+
+    Contexts that differ in rare groups, or in few places, show little in the average of held-out rows, and much in the fit.
+
+    Examples
+    --------
+    >>> one, two = Counted(1, 0.5, np.full(50, 0.5)), Counted(2, 0.1, np.full(50, 0.1))
+    >>> beats(two, one), beats(one, two)
+    (True, False)
+    """
+    if better.error * STEEPLY ** (better.n_contexts - worse.n_contexts) < worse.error and better.n_contexts > worse.n_contexts:
+        return True
+    gain = worse.held_out - better.held_out  #                                  (m,)
+    gain = gain[np.isfinite(gain)]
+    if len(gain) < 2:
+        return False
+    standard_error = gain.std(ddof=1) / np.sqrt(len(gain))
+    return bool(gain.mean() > max(CLEARLY * standard_error, WORTH * worse.mean))
+
+
+def count_up(find: Callable[[int], Counted], most: int) -> list[Counted]:
+    """Look for 1, 2, ... contexts, until more of them bring nothing, or `most`.
+
+    Examples
+    --------
+    >>> held_out = {1: 0.9, 2: 0.95, 3: 0.01, 4: 0.01, 5: 0.01}
+    >>> [c.n_contexts for c in count_up(lambda k: Counted(k, held_out[k], np.full(20, held_out[k])), most=9)]
+    [1, 2, 3, 4, 5]
+    """
+    counts: list[Counted] = []
+    best = 0
+    for n_contexts in range(1, most + 1):
+        counts.append(find(n_contexts))
+        if beats(counts[-1], counts[best]):
+            best = len(counts) - 1
+        if len(counts) - 1 - best >= PATIENCE:
+            break
+    return counts
+
+
+def choose(counts: list[Counted]) -> int:
+    """The smallest number of contexts that no larger one clearly beats.
+
+    Examples
+    --------
+    >>> losses = [0.9, 0.95, 0.01, 0.0099]
+    >>> choose([Counted(k, loss, np.full(20, loss)) for k, loss in enumerate(losses, start=1)])
+    3
+    """
+    for i, candidate in enumerate(counts):
+        if not any(beats(larger, candidate) for larger in counts[i + 1 :]):
+            return candidate.n_contexts
+    return counts[-1].n_contexts
+
+
+def count_down(find: Callable[[int], Counted], asked: int) -> tuple[int, list[Counted]]:
+    """How many of the contexts that were asked for the data can fill, and what was found on the way, by rising number.
+
+    Contexts are taken away for as long as nothing is lost. Where that leaves one, held-out rows tell nothing, and all that were asked for
+    are kept: who asks for two may know of a difference that shows in few places.
+
+    Examples
+    --------
+    >>> held_out = {1: 0.9, 2: 0.95, 3: 0.01, 4: 0.01, 5: 0.01}
+    >>> n_used, counts = count_down(lambda k: Counted(k, held_out[k], np.full(20, held_out[k])), asked=5)
+    >>> n_used, [c.n_contexts for c in counts]
+    (3, [1, 2, 3, 4, 5])
+    """
+    counts = {asked: find(asked)}
+    counts[1] = find(1)
+    n_used = asked
+    while n_used > 1:
+        if n_used - 1 not in counts:
+            counts[n_used - 1] = find(n_used - 1)
+        if beats(counts[n_used], counts[n_used - 1]):
+            break
+        n_used -= 1
+    return n_used if n_used > 1 else asked, [counts[n] for n in sorted(counts)]

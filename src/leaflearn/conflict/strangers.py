@@ -1,0 +1,61 @@
+"""Rows that do not belong to their group: found, and kept from deciding.
+
+A group may hold a few rows of another context. Squared errors let one such row outvote the others, in the choice of the context and in what
+the models learn. Here the loss of a row is bounded, so that a row that is far off counts as far off and no more.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from leaflearn.conflict.search import LEAST_LOSS, RIDGE, Found, harden
+from leaflearn.conflict.smoothers import GroupTable, leave_group_out
+
+ROUNDS = 25
+TIGHTENING = 0.6  # share of the rounds over which the bound comes down
+BOUND = 20.0  # times the median loss of a row: further off is far off
+BETTER = 10.0  # times better must another context explain a stranger
+MANY = 0.03  # share of strangers above which they are dealt with
+
+
+def find_strangers(rows: Tensor, contexts: Tensor, table: GroupTable) -> Tensor:
+    """Rows far off in the context of their group that another context explains ten times better, as a mask (m, n).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> table = GroupTable.of(torch.ones(4, 1), torch.zeros(4, 1), np.zeros(4, dtype=int))
+    >>> losses = torch.tensor([[[0.1, 0.1, 0.1, 9.0]], [[9.0, 9.0, 9.0, 0.1]]])  # of two models on one group of four rows
+    >>> find_strangers(losses, torch.tensor([0]), table)
+    tensor([[False, False, False,  True]])
+    """
+    own = torch.gather(rows, 0, contexts[None, :, None].expand(1, -1, rows.shape[-1]))[0]  #  (m, n)
+    typical = own[table.weight > 0].median().clamp(min=LEAST_LOSS)
+    return (own > BOUND * typical) & (rows.amin(0) * BETTER < own) & (table.weight > 0) & (table.sizes > 2)[:, None]
+
+
+def set_strangers_aside(table: GroupTable, contexts: Tensor, n_contexts: int) -> Found:
+    """Go on from these contexts (m,) with bounded losses; the bound comes down to what is typical.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> y = torch.tensor([1.0, 1.0, 1.0, -1.0, -1.0, -1.0, -1.0, 1.0], dtype=torch.float64).repeat(5)[:, None]  # the last is a stranger
+    >>> table = GroupTable.of(torch.ones(40, 1, dtype=torch.float64), y, np.arange(40) // 4)
+    >>> set_strangers_aside(table, torch.arange(10) % 2, 2).contexts
+    tensor([[0, 1, 0, 1, 0, 1, 0, 1, 0, 1]])
+    """
+    contexts, row_weight = contexts[None], None
+    loss = torch.full((1,), LEAST_LOSS, dtype=table.y.dtype)
+    for round_ in range(ROUNDS):
+        weights = harden(contexts, n_contexts, table.y.dtype)
+        rows = leave_group_out(table, weights, RIDGE * loss.clamp(min=LEAST_LOSS), row_weight)  # (1, K, m, n)
+        own = torch.gather(rows, 1, contexts[:, None, :, None].expand(-1, 1, -1, rows.shape[-1]))
+        typical = own[0, 0][table.weight > 0].median()
+        bound = torch.maximum(BOUND * typical.clamp(min=LEAST_LOSS), torch.tensor(0.5 * (1 - round_ / (TIGHTENING * ROUNDS))).to(own))
+        row_weight = (bound / (bound + rows)).square()
+        bounded = bound * rows / (bound + rows)
+        mean = bounded.sum(-1) / table.sizes  #                                               (1, K, m)
+        loss, contexts = mean.amin(1).mean(-1), mean.argmin(1)
+    return Found(contexts, mean, loss, torch.full_like(rows[:, 0], torch.nan), rows)
