@@ -245,7 +245,7 @@ def test_a_label_that_was_not_there_in_training_gets_one_sentence(classifier, co
 
 
 PARAMETERS = {
-    "n_contexts": (0, "n_contexts=0, but a whole number of at least 1 was expected."),
+    "n_contexts": (0, "n_contexts=0, but a whole number of at least 1, or 'auto', was expected."),
     "n_init": ("many", "n_init='many', but a whole number of at least 1 was expected."),
     "groups_per_step": ("auto", "groups_per_step='auto', but a whole number of at least 1 was expected."),
     "learning_rate": (-1, "learning_rate=-1, but a positive number was expected."),

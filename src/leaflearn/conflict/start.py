@@ -19,16 +19,19 @@ from torch.nn.functional import one_hot
 from leaflearn.conflict.features import Projection, Waves
 from leaflearn.conflict.label_masses import partition_labels, predict_left_out
 from leaflearn.conflict.search import LEAST_LOSS, RIDGE, harden, search
-from leaflearn.conflict.selection import Counted, beats, count_down
+from leaflearn.conflict.selection import Counted, beats, choose, count_down, count_up
 from leaflearn.conflict.smoothers import GroupTable, solve
 from leaflearn.conflict.strangers import MANY, find_strangers, set_strangers_aside
 
 SCALES = (0.075, 0.15, 0.3, 0.6, 1.2)  # of the waves, in units of the inputs' spread
 STARTS_EACH, STARTS_MORE = 3, 8  # at each scale, and then at the best one
 AGREED = 0.5  # share of starts that come to the same; where it is less, more are made
+MOST_CONTEXTS = 10  # that are looked for where their number is not given
 MOST_ROWS = 2000  # that are searched; the other groups follow in training
 TRUSTED = 0.5  # of the loss of a single smoother: what a start must come below to be trusted
-CONSTANT = 0.5  # how much the mass of a trusted block of labels may vary
+MOST_SINGLE_ROWS = 8000  # that labels are counted on, where groups are single rows: it takes less work and more rows
+LABEL_SCALE = 0.6  # of the waves that probabilities of labels are learnt with
+CONSTANT, SURELY_CONSTANT = 0.5, 0.25  # how much the mass of a block of labels may vary: given their number, and to find it
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +66,7 @@ class Start:
 
 
 def find_start(
-    x: NDArray[np.floating], y: NDArray[np.generic], group: NDArray[np.intp], n_contexts: int, n_classes: int, seed: int
+    x: NDArray[np.floating], y: NDArray[np.generic], group: NDArray[np.intp], n_contexts: int | None, n_classes: int, seed: int
 ) -> Start:
     """Contexts for the groups, found without training.
 
@@ -76,7 +79,7 @@ def find_start(
     group
         The group of each row, 0..m-1.
     n_contexts
-        How many contexts to find.
+        How many contexts to find; None finds out how many there are.
     n_classes
         How many classes there are; 0 in regression.
     seed
@@ -96,13 +99,17 @@ def find_start(
     rows, groups = _choose_rows(group, rng)
     project = Projection.of(x[rows])
     if np.bincount(group).max() == 1 and n_classes:
-        return _by_labels(project(x[rows]), y, rows, group, n_contexts, n_classes, generator, rng)
+        rows = np.sort(rng.permutation(len(group))[:MOST_SINGLE_ROWS])
+        z = torch.cat(
+            [project(x[part]) for part in np.array_split(rows, -(-len(rows) // MOST_ROWS))]
+        )  # not all at once: pictures are large
+        return _by_labels(z, y, rows, group, n_contexts, n_classes, generator, rng)
     return _by_search(project, x, _as_targets(y, n_classes), group, rows, groups, n_contexts, generator)
 
 
 def _by_search(
     project: Projection, x: NDArray[np.floating], y: Tensor, group: NDArray[np.intp], rows: NDArray[np.intp], groups: NDArray[np.intp],
-    n_contexts: int, generator: torch.Generator,
+    n_contexts: int | None, generator: torch.Generator,
 ) -> Start:  # fmt: skip
     z, numbers = project(x[rows]), np.searchsorted(groups, group[rows])
     waves = [Waves.of(z, scale, generator) for scale in SCALES]
@@ -110,13 +117,18 @@ def _by_search(
     found: dict[int, _Best] = {}
 
     def find(n: int) -> Counted:
-        among = range(len(tables)) if not found or n == 1 else [next(iter(found.values())).scale]  # the first has chosen the scale
+        chosen = found.get(n_contexts or 0)  # the number that was asked for comes first, and chooses the scale
+        among = range(len(tables)) if chosen is None or n == 1 else [chosen.scale]
         found[n] = _search_scales(tables, among, n, generator)
         return Counted(n, found[n].error, found[n].held_out)
 
-    n_used, counts = count_down(find, n_contexts)
+    if n_contexts is None:
+        counts = count_up(find, min(MOST_CONTEXTS, len(groups)))
+        n_used = choose(counts)
+    else:
+        n_used, counts = count_down(find, n_contexts)
     one, best = counts[0], next(count for count in counts if count.n_contexts == n_used)
-    is_trusted = best.error < TRUSTED * one.error or beats(best, one)
+    is_trusted = n_used > 1 and (best.error < TRUSTED * one.error or beats(best, one))
     left = f"{100 * best.error / max(one.error, 1e-12):.2g} %"
     reason = f"smooth models of {n_used} contexts leave {left} of what one model leaves unexplained"
     scale = found[n_used].scale
@@ -190,16 +202,21 @@ def _search_scales(tables: list[GroupTable], among: Sequence[int], n_contexts: i
 
 
 def _by_labels(
-    z: Tensor, y: NDArray[np.generic], rows: NDArray[np.intp], group: NDArray[np.intp], n_contexts: int, n_classes: int,
+    z: Tensor, y: NDArray[np.generic], rows: NDArray[np.intp], group: NDArray[np.intp], n_contexts: int | None, n_classes: int,
     generator: torch.Generator, rng: np.random.Generator,
 ) -> Start:  # fmt: skip
     labels = one_hot(torch.as_tensor(y[rows]), n_classes).to(z.dtype)
-    probabilities = predict_left_out(Waves.of(z, SCALES[1], generator)(z), labels)
-    block, worst = partition_labels(np.cov(probabilities.numpy().T), n_contexts, rng)
+    probabilities = predict_left_out(Waves.of(z, LABEL_SCALE, generator)(z), labels)
+    covariance = np.cov(probabilities.numpy().T)
+    tried = [n_contexts] if n_contexts else range(2, min(MOST_CONTEXTS, n_classes) + 1)
+    partitions = [(0, np.zeros(n_classes, dtype=np.intp), 0.0)] if n_contexts is None else []  # all labels together always sum to one
+    partitions += [(n, *partition_labels(covariance, n, rng)) for n in tried]
+    limit = CONSTANT if n_contexts else SURELY_CONSTANT
+    n_used, block, worst = max((p for p in partitions if p[2] < limit), key=lambda p: p[0], default=partitions[-1])
     contexts = np.empty(len(group), dtype=np.intp)
     contexts[group] = block[y]
     reason = f"the probabilities of each context's labels sum to a constant, but for {100 * worst:.2g} % of their variance"
-    return Start("labels", contexts, worst, worst < CONSTANT, reason)
+    return Start("labels", contexts, worst, n_used > 1 and worst < CONSTANT, reason)
 
 
 def _choose_rows(group: NDArray[np.intp], rng: np.random.Generator) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

@@ -34,7 +34,7 @@ class BaseLeaf(BaseEstimator):
 
     def __init__(
         self,
-        n_contexts: int = 2,
+        n_contexts: int | str = 2,
         *,
         local_model: Any = None,
         allocation: str | Rule = "annealed",
@@ -108,6 +108,7 @@ class BaseLeaf(BaseEstimator):
             examples = self._check_examples(X, y, groups, sample_weight)
             random_state = check_random_state(self.random_state)
             start = find_start_for(self, examples, random_state)
+            self.n_contexts_ = self._count_contexts(start)
             examples = self._set_aside(examples, start)
             self._adopt(ENGINES[self._engine](self, examples, start, random_state), examples)
         except BaseException:  # a fit that fails, or is interrupted, leaves the estimator as it was
@@ -225,22 +226,31 @@ class BaseLeaf(BaseEstimator):
         return choose_engine(self.local_model)
 
     def _check_parameters(self) -> None:
-        if not isinstance(self.n_contexts, numbers.Integral) or isinstance(self.n_contexts, bool) or self.n_contexts < 1:
-            raise ValueError(f"n_contexts={self.n_contexts!r}, but a whole number of at least 1 was expected.")
+        n_contexts: Any = self.n_contexts
+        is_number = isinstance(n_contexts, numbers.Integral) and not isinstance(n_contexts, bool) and int(n_contexts) >= 1
+        if not is_number and n_contexts != "auto":
+            raise ValueError(f"n_contexts={self.n_contexts!r}, but a whole number of at least 1, or 'auto', was expected.")
         for name, known in {"init": ("auto", "conflict", "random"), "optimizer": OPTIMIZERS, "schedule": SCHEDULES}.items():
             value = getattr(self, name)
             if isinstance(value, str) and value not in known:
                 raise ValueError(f"{name}={value!r} is not known; choose one of {', '.join(map(repr, known))}.")
-        counts = {"n_init": ["auto"], "max_epochs": ["auto"], "groups_per_step": [], "rows_per_group": [None], "n_iter_no_change": [None]}
+        counts: dict[str, list[Any]] = {
+            "n_init": ["auto"],
+            "max_epochs": ["auto"],
+            "groups_per_step": [],
+            "rows_per_group": [None],
+            "n_iter_no_change": [None],
+        }
         for name, special in counts.items():
             value = getattr(self, name)
             if value not in special and (not isinstance(value, numbers.Integral) or value < 1):
                 raise ValueError(f"{name}={value!r}, but a whole number of at least 1 was expected.")
-        for name, special in {"learning_rate": [], "temperature": ["auto"], "max_grad_norm": [None]}.items():
+        positive: dict[str, list[Any]] = {"learning_rate": [], "temperature": ["auto"], "max_grad_norm": [None]}
+        for name, special in positive.items():
             value = getattr(self, name)
-            if value not in special and (not isinstance(value, numbers.Real) or not value > 0):
+            if value not in special and (not isinstance(value, numbers.Real) or not float(value) > 0):
                 raise ValueError(f"{name}={value!r}, but a positive number was expected.")
-        if not isinstance(self.tol, numbers.Real) or self.tol < 0:
+        if not isinstance(self.tol, numbers.Real) or float(self.tol) < 0:
             raise ValueError(f"tol={self.tol!r}, but a number of at least 0 was expected.")
         if self.out_of_fold not in (True, False, "auto"):
             raise ValueError(f"out_of_fold={self.out_of_fold!r} is not known; choose one of True, False, 'auto'.")
@@ -266,7 +276,7 @@ class BaseLeaf(BaseEstimator):
             X, target, weight, row = _safe_indexing(X, rows), target[rows], weight[rows], row[rows]
             left, group = np.unique(group[rows], return_inverse=True)
             self.groups_ = self.groups_[left]
-        if len(self.groups_) < self.n_contexts:
+        if not isinstance(self.n_contexts, str) and len(self.groups_) < self.n_contexts:
             raise ValueError(
                 f"there are fewer groups ({len(self.groups_)}, n_samples={len(target)}) than contexts (n_contexts={self.n_contexts}); "
                 "give more groups or ask for fewer contexts."
@@ -278,6 +288,13 @@ class BaseLeaf(BaseEstimator):
                 f"y holds one class only, {self.classes_[target[:1]].tolist()[0]!r}, but a classifier needs at least two classes."
             )
         return Examples(X, target, group, row, weight, len(self.classes_) if is_classifier else target.shape[1], is_classifier)
+
+    def _count_contexts(self, start: Start | None) -> int:
+        if not isinstance(self.n_contexts, str):
+            return int(self.n_contexts)
+        if start is None:
+            raise ValueError("n_contexts='auto' reads their number off inputs that are finite numbers, and X is not; give a number.")
+        return int(start.contexts.max()) + 1 if start.is_trusted else 1
 
     def _set_aside(self, examples: Examples, start: Start | None) -> Examples:
         """Rows that seem to belong to another context than their group's teach nobody, and are told in `outliers_`."""
@@ -300,13 +317,12 @@ class BaseLeaf(BaseEstimator):
 
     def _adopt(self, fitting: Fitting, examples: Examples) -> None:
         """Keep the fitted contexts, ordered by falling usage, and what can be said of them."""
-        usage = np.bincount(fitting.scores.argmin(1), minlength=self.n_contexts) / len(fitting.scores)
+        usage = np.bincount(fitting.scores.argmin(1), minlength=self.n_contexts_) / len(fitting.scores)
         self.context_order_ = np.argsort(-usage, kind="stable")
         scores = fitting.scores[:, self.context_order_]  #                                          (m, K)
         sizes = np.bincount(examples.group)
         self._local_models = fitting.local_models.reordered(self.context_order_)
         self.local_models_ = self._local_models.models
-        self.n_contexts_ = int(self.n_contexts)
         self.contexts_ = scores.argmin(1)
         self.usage_ = usage[self.context_order_]
         self.history_ = {**fitting.history, "usage": fitting.history["usage"][:, self.context_order_]}

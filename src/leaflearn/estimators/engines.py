@@ -113,7 +113,7 @@ def fit_by_gradient(estimator: Any, examples: Examples, start: Start | None, ran
     with _progress_bar(estimator) as bar:
         recipe = Recipe(**settings, callbacks=[*(estimator.callbacks or []), bar])
         contexts = start.contexts if start is not None and start.is_trusted else None
-        fit = fit_networks(factory, data, loss, estimator.n_contexts, recipe, random_state, device, contexts)
+        fit = fit_networks(factory, data, loss, estimator.n_contexts_, recipe, random_state, device, contexts)
     # In double precision the answer for a row does not depend on the rows that are asked with it.
     modules = [module.double() if is_own else module for module in fit.modules]
     local_models = NetworkModels(modules, loss, x_scaling, y_scaling, examples.is_classifier, device)
@@ -124,12 +124,14 @@ def fit_by_gradient(estimator: Any, examples: Examples, start: Start | None, ran
 
 def find_start_for(estimator: Any, examples: Examples, random_state: np.random.RandomState) -> Start | None:
     """Contexts read off the conflict, where the estimator asks for them and the inputs are a plain table of numbers."""
-    wanted = estimator.init == "conflict" or (estimator.init == "auto" and estimator.allocation == "annealed")
-    x = _as_numbers(examples.X) if wanted and estimator.n_contexts > 1 else None
+    is_open = estimator.n_contexts == "auto"
+    wanted = is_open or estimator.init == "conflict" or (estimator.init == "auto" and estimator.allocation == "annealed")
+    x = _as_numbers(examples.X) if wanted and estimator.n_contexts != 1 else None
     if x is None:
         return None
     n_classes = examples.n_outputs if examples.is_classifier else 0
-    return find_start(x, examples.y, examples.group, int(estimator.n_contexts), n_classes, int(random_state.randint(2**31 - 1)))
+    n_contexts = None if is_open else int(estimator.n_contexts)
+    return find_start(x, examples.y, examples.group, n_contexts, n_classes, int(random_state.randint(2**31 - 1)))
 
 
 def _as_numbers(x: Any) -> NDArray[np.floating] | None:
@@ -173,7 +175,7 @@ def fit_by_refitting(estimator: Any, examples: Examples, start: Start | None, ra
             examples.group,
             row_losses,
             rule,
-            estimator.n_contexts,
+            estimator.n_contexts_,
             n_init=1 if is_trusted and estimator.n_init == "auto" else estimator.n_init,
             start=start.contexts if start is not None and is_trusted else None,
             max_iter=estimator.max_epochs,

@@ -24,8 +24,9 @@ class LeafRegressor(RegressorMixin, BaseLeaf):
 
     Parameters
     ----------
-    n_contexts : int, default=2
-        Number of contexts.
+    n_contexts : int or "auto", default=2
+        Number of contexts. "auto" reads it off the data, before anything is trained: the smallest number whose contexts foretell held-out
+        rows of their groups as well as larger numbers do; 1 where nothing conflicts. See `selection_`.
     local_model : None, callable or scikit-learn regressor, default=None
         What answers in one context: None for a network sized to the data, which also standardises X and y; a factory
         `(input_shape, n_outputs) -> torch.nn.Module`, which sees X and y as they are (a function or class, and no
