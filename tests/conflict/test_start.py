@@ -68,6 +68,15 @@ def test_groups_beyond_those_that_are_searched_are_allocated_too():
     assert allocation_agreement(start.contexts, truth.domain) > 0.99
 
 
+def test_a_few_huge_groups_are_all_looked_at():
+    rng = np.random.default_rng(0)
+    group = np.repeat(np.arange(6), 3000)
+    x = np.sort(rng.uniform(-1, 1, (6, 3000)), axis=1).reshape(-1, 1)  # in order: the first rows of a group are all alike
+    y = np.where(group % 2 == 0, 1.0, -1.0)[:, None] * x
+    start = find_start(x, y, group, 2, 0, seed=0)
+    assert allocation_agreement(start.contexts, np.arange(6) % 2) == 1.0
+
+
 def test_the_same_seed_finds_the_same():
     sample, _ = sample_groups(functions(), random_state=0)
     one, again = (find_start(sample.x, sample.y[:, None], sample.groups, 3, 0, seed=4) for _ in range(2))

@@ -20,8 +20,9 @@ from leaflearn.conflict.features import Projection, Waves
 from leaflearn.conflict.label_masses import partition_labels, predict_left_out
 from leaflearn.conflict.search import LEAST_LOSS, RIDGE, harden, search
 from leaflearn.conflict.selection import Counted, beats, choose, count_down, count_up
-from leaflearn.conflict.smoothers import GroupTable, solve
+from leaflearn.conflict.smoothers import MOST_ROWS_OF_A_GROUP, GroupTable, solve
 from leaflearn.conflict.strangers import MANY, find_strangers, set_strangers_aside
+from leaflearn.data.grouping import position_in_group
 
 SCALES = (0.075, 0.15, 0.3, 0.6, 1.2)  # of the waves, in units of the inputs' spread
 STARTS_EACH, STARTS_MORE = 3, 8  # at each scale, and then at the best one
@@ -104,16 +105,16 @@ def find_start(
             [project(x[part]) for part in np.array_split(rows, -(-len(rows) // MOST_ROWS))]
         )  # not all at once: pictures are large
         return _by_labels(z, y, rows, group, n_contexts, n_classes, generator, rng)
-    return _by_search(project, x, _as_targets(y, n_classes), group, rows, groups, n_contexts, generator)
+    return _by_search(project, x, _Targets(y, n_classes, rows), group, rows, groups, n_contexts, generator)
 
 
 def _by_search(
-    project: Projection, x: NDArray[np.floating], y: Tensor, group: NDArray[np.intp], rows: NDArray[np.intp], groups: NDArray[np.intp],
+    project: Projection, x: NDArray[np.floating], y: _Targets, group: NDArray[np.intp], rows: NDArray[np.intp], groups: NDArray[np.intp],
     n_contexts: int | None, generator: torch.Generator,
 ) -> Start:  # fmt: skip
     z, numbers = project(x[rows]), np.searchsorted(groups, group[rows])
     waves = [Waves.of(z, scale, generator) for scale in SCALES]
-    tables = [GroupTable.of(wave(z), y[torch.as_tensor(rows)], numbers) for wave in waves]
+    tables = [GroupTable.of(wave(z), y(rows), numbers) for wave in waves]
     found: dict[int, _Best] = {}
 
     def find(n: int) -> Counted:
@@ -140,18 +141,18 @@ def _by_search(
 
 
 def _extend(
-    best: _Best, table: GroupTable, describe: Callable[[slice], Tensor], y: Tensor, group: NDArray[np.intp], groups: NDArray[np.intp]
+    best: _Best, table: GroupTable, describe: Callable[[slice], Tensor], y: _Targets, group: NDArray[np.intp], groups: NDArray[np.intp]
 ) -> NDArray[np.intp]:
     """Contexts for all groups: those that were searched keep theirs, the others go to the smoother that explains them best."""
     contexts = np.empty(int(group.max()) + 1, dtype=np.intp)
     if len(groups) < len(contexts):
         n_contexts = int(best.contexts.max()) + 1
-        weights = harden(torch.as_tensor(best.contexts)[None], n_contexts, y.dtype)
-        coefficients, *_ = solve(table, weights, torch.full((1,), RIDGE * max(best.error, LEAST_LOSS), dtype=y.dtype))  # (K, F, D)
-        scores = torch.zeros(len(contexts), n_contexts, dtype=y.dtype)
-        for start in range(0, len(y), MOST_ROWS):
+        weights = harden(torch.as_tensor(best.contexts)[None], n_contexts, table.y.dtype)
+        coefficients, *_ = solve(table, weights, torch.full((1,), RIDGE * max(best.error, LEAST_LOSS), dtype=table.y.dtype))  # (K, F, D)
+        scores = torch.zeros(len(contexts), n_contexts, dtype=table.y.dtype)
+        for start in range(0, len(group), MOST_ROWS):
             part = slice(start, start + MOST_ROWS)
-            losses = (y[part] - describe(part) @ coefficients).square().sum(-1).T  #              (rows, K)
+            losses = (y(part) - describe(part) @ coefficients).square().sum(-1).T  #              (rows, K)
             scores.index_add_(0, torch.as_tensor(group[part]), losses)
         contexts = scores.argmin(1).numpy()
     contexts[groups] = best.contexts
@@ -220,17 +221,30 @@ def _by_labels(
 
 
 def _choose_rows(group: NDArray[np.intp], rng: np.random.Generator) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Rows of as many whole groups, drawn at random, as have MOST_ROWS rows together (at least one), and the numbers of these groups."""
-    order = rng.permutation(int(group.max()) + 1)
-    size = np.bincount(group)
+    """Rows of as many groups, drawn at random, as have MOST_ROWS rows together, and these groups; some rows of large ones."""
+    size = np.minimum(np.bincount(group), MOST_ROWS_OF_A_GROUP)
+    order = rng.permutation(len(size))
     taken = np.sort(order[: max(1, int(np.searchsorted(np.cumsum(size[order]), MOST_ROWS, side="right")))])
-    return np.flatnonzero(np.isin(group, taken)), taken
+    is_shown = position_in_group(group, rng.permutation(len(group))) < MOST_ROWS_OF_A_GROUP
+    return np.flatnonzero(np.isin(group, taken) & is_shown), taken
 
 
-def _as_targets(y: NDArray[np.generic], n_classes: int) -> Tensor:
-    """Targets (N, D) with mean 0 and a variance of 1 in all: values in units of their spread, classes as columns of zeros and ones."""
-    values = one_hot(torch.as_tensor(y), n_classes).to(torch.float64) if n_classes else torch.as_tensor(y, dtype=torch.float64)
-    values = values - values.mean(0)
-    if not n_classes:
-        values = values / values.std(0, correction=0).clamp(min=1e-12)
-    return values / values.var(0, correction=0).sum().sqrt().clamp(min=1e-12)
+class _Targets:
+    """Targets (N, D) with mean 0 and a variance of 1 in all, made from rows when they are asked for.
+
+    Values are in units of their spread, classes are columns of zeros and ones. The mean and the scale are those of `rows`.
+    """
+
+    def __init__(self, y: NDArray[np.generic], n_classes: int, rows: NDArray[np.intp]) -> None:
+        self.y, self.n_classes = y, n_classes
+        values = self._columns(rows)
+        self.mean = values.mean(0)
+        self.scale = torch.ones_like(self.mean) if n_classes else values.std(0, correction=0).clamp(min=1e-12)
+        self.scale = self.scale * ((values - self.mean) / self.scale).var(0, correction=0).sum().sqrt().clamp(min=1e-12)
+
+    def __call__(self, rows: NDArray[np.intp] | slice) -> Tensor:
+        return (self._columns(rows) - self.mean) / self.scale
+
+    def _columns(self, rows: NDArray[np.intp] | slice) -> Tensor:
+        values = torch.as_tensor(self.y[rows])
+        return one_hot(values, self.n_classes).to(torch.float64) if self.n_classes else values.to(torch.float64)

@@ -131,7 +131,10 @@ def find_start_for(estimator: Any, examples: Examples, random_state: np.random.R
         return None
     n_classes = examples.n_outputs if examples.is_classifier else 0
     n_contexts = None if is_open else int(estimator.n_contexts)
-    return find_start(x, examples.y, examples.group, n_contexts, n_classes, int(random_state.randint(2**31 - 1)))
+    try:
+        return find_start(x, examples.y, examples.group, n_contexts, n_classes, int(random_state.randint(2**31 - 1)))
+    except torch.linalg.LinAlgError:  # inputs so far apart that their equations cannot be solved: the search begins at random
+        return None
 
 
 def _as_numbers(x: Any) -> NDArray[np.floating] | None:
