@@ -1,6 +1,7 @@
 """How often the contexts are recovered: tasks with known truth, a new data set for each seed.
 
-    python benchmarks/recovery.py [--tasks functions,rare] [--seeds 10] [--rule default|hard|sampled|soft|annealed|oracle] [--record FILE]
+    python benchmarks/recovery.py [--tasks functions,rare] [--seeds 10] [--first-seed 0] [--record FILE]
+                                  [--rule default|hard|sampled|soft|annealed|oracle]
 
 A record is one line of JSON for each task, rule and seed; those that are in the file already are not run again.
 """
@@ -61,6 +62,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tasks", default=",".join(TASKS))
     parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--rule", choices=RULES, default="default")
     parser.add_argument("--record", type=Path, default=None)
     arguments = parser.parse_args()
@@ -70,7 +72,7 @@ def main() -> None:
     done = {(r["task"], r["rule"], r["seed"]): r for r in records}
     for name in arguments.tasks.split(","):
         rows = []
-        for seed in range(arguments.seeds):
+        for seed in range(arguments.first_seed, arguments.first_seed + arguments.seeds):
             key = (name, arguments.rule, seed)
             if key not in done:
                 done[key] = run(TASKS[name], arguments.rule, seed)

@@ -146,3 +146,11 @@ def test_checksums_of_files_larger_than_what_is_read_at_once(tmp_path, algorithm
     (tmp_path / "cats").write_bytes(content)
     assert matches(tmp_path / "cats", f"{algorithm}:{hashlib.new(algorithm, content).hexdigest()}")
     assert not matches(tmp_path / "cats", f"{algorithm}:{hashlib.new(algorithm, content[:-1]).hexdigest()}")
+
+
+def test_a_registered_data_set_takes_what_its_factory_takes_and_needs_no_description():
+    from leaflearn.datasets.registry import DataSet
+
+    silent = DataSet("silent", lambda *arguments, **options: (arguments, options))
+    assert silent(40, height=3) == ((40,), {"height": 3})
+    assert silent.summary == ""
