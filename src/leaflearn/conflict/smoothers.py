@@ -14,6 +14,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from leaflearn.data.grouping import position_in_group
+
 MOST_ROWS_OF_A_GROUP = 32
 
 
@@ -36,12 +38,10 @@ class GroupTable:
     @classmethod
     def of(cls, features: Tensor, y: Tensor, group: NDArray[np.intp]) -> GroupTable:
         """Lay the rows (N, F) and (N, D) out by their group 0..m-1; of a very large group its first rows."""
-        size = np.bincount(group)
-        order = np.argsort(group, kind="stable")
-        position = np.arange(len(group)) - np.repeat(np.cumsum(size) - size, size)
-        fits = position < min(size.max(), MOST_ROWS_OF_A_GROUP)
-        row = np.full((len(size), min(size.max(), MOST_ROWS_OF_A_GROUP)), -1)
-        row[group[order][fits], position[fits]] = order[fits]
+        position = position_in_group(group)
+        fits = np.flatnonzero(position < MOST_ROWS_OF_A_GROUP)
+        row = np.full((int(group.max()) + 1, int(position[fits].max()) + 1), -1)
+        row[group[fits], position[fits]] = fits
         weight = torch.as_tensor(row >= 0).to(y.dtype)
         at = torch.as_tensor(np.maximum(row, 0))
         return cls(features[at] * weight[..., None], y[at] * weight[..., None], weight, row)
