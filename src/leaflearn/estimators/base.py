@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
@@ -17,12 +16,13 @@ from sklearn.utils.validation import check_is_fitted
 from leaflearn.conflict.start import Start
 from leaflearn.core.allocation import Rule
 from leaflearn.core.losses import Loss
-from leaflearn.core.training import ROWS_AT_ONCE, SCHEDULES, Callback, Schedule
+from leaflearn.core.training import ROWS_AT_ONCE, Callback, Schedule
 from leaflearn.data.grouping import as_labels, encode_groups, find_groups, position_in_group
 from leaflearn.estimators.engines import ENGINES, Examples, Fitting, choose_engine, find_start_for
 from leaflearn.estimators.identification import Identification, posterior
 from leaflearn.estimators.inputs import check_rows, check_weights, check_X
-from leaflearn.recipe import OPTIMIZERS, MakeOptimizer, RecoveryWarning
+from leaflearn.estimators.parameters import check_parameters
+from leaflearn.recipe import MakeOptimizer, RecoveryWarning
 
 
 class BaseLeaf(BaseEstimator):
@@ -102,7 +102,7 @@ class BaseLeaf(BaseEstimator):
         self
             The fitted estimator.
         """
-        self._check_parameters()
+        check_parameters(self)
         before = vars(self).copy()
         try:
             examples = self._check_examples(X, y, groups, sample_weight)
@@ -224,44 +224,6 @@ class BaseLeaf(BaseEstimator):
     @property
     def _engine(self) -> str:
         return choose_engine(self.local_model)
-
-    def _check_parameters(self) -> None:
-        n_contexts: Any = self.n_contexts
-        is_number = isinstance(n_contexts, numbers.Integral) and not isinstance(n_contexts, bool) and int(n_contexts) >= 1
-        if not is_number and n_contexts != "auto":
-            raise ValueError(f"n_contexts={self.n_contexts!r}, but a whole number of at least 1, or 'auto', was expected.")
-        for name, known in {"init": ("auto", "conflict", "random"), "optimizer": OPTIMIZERS, "schedule": SCHEDULES}.items():
-            value = getattr(self, name)
-            if isinstance(value, str) and value not in known:
-                raise ValueError(f"{name}={value!r} is not known; choose one of {', '.join(map(repr, known))}.")
-        counts: dict[str, list[Any]] = {
-            "n_init": ["auto"],
-            "max_epochs": ["auto"],
-            "groups_per_step": [],
-            "rows_per_group": [None],
-            "n_iter_no_change": [None],
-        }
-        for name, special in counts.items():
-            value = getattr(self, name)
-            if value not in special and (not isinstance(value, numbers.Integral) or value < 1):
-                raise ValueError(f"{name}={value!r}, but a whole number of at least 1 was expected.")
-        positive: dict[str, list[Any]] = {"learning_rate": [], "temperature": ["auto"], "max_grad_norm": [None]}
-        for name, special in positive.items():
-            value = getattr(self, name)
-            if value not in special and (not isinstance(value, numbers.Real) or not float(value) > 0):
-                raise ValueError(f"{name}={value!r}, but a positive number was expected.")
-        if not isinstance(self.tol, numbers.Real) or float(self.tol) < 0:
-            raise ValueError(f"tol={self.tol!r}, but a number of at least 0 was expected.")
-        if self.out_of_fold not in (True, False, "auto"):
-            raise ValueError(f"out_of_fold={self.out_of_fold!r} is not known; choose one of True, False, 'auto'.")
-        if not all(isinstance(callback, Callback) for callback in self.callbacks or ()):
-            raise ValueError("callbacks holds something that is not a leaflearn.core.training.Callback; pass a list of such objects.")
-        self._check_local_model()
-
-    def _check_local_model(self) -> None:
-        kind = self.__sklearn_tags__().estimator_type
-        if self._engine == "refit" and get_tags(self.local_model).estimator_type != kind:
-            raise ValueError(f"local_model={self.local_model!r} is not a {kind}, but {type(self).__name__} needs {kind}s as local models.")
 
     def _check_examples(self, X: Any, y: Any, groups: Any, sample_weight: Any) -> Examples:
         X = check_X(self, X, reset=True, engine=self._engine)
