@@ -80,8 +80,12 @@ def best_errors(predictions: ArrayLike, truths: Sequence[ArrayLike], error: Erro
     return BestErrors(errors.min(axis=1), errors.argmin(axis=1))
 
 
-def match_contexts(contexts: ArrayLike, domains: ArrayLike, n_contexts: int | None = None) -> NDArray[np.intp]:
+def match_contexts(
+    contexts: ArrayLike, domains: ArrayLike, n_contexts: int | None = None, weight: NDArray[np.float64] | None = None
+) -> NDArray[np.intp]:
     """The domain that each context stands for, one to one, so that most groups agree; -1 for contexts that are left over. Shape (K,).
+
+    Groups count once, or by their `weight` (m,).
 
     Examples
     --------
@@ -90,8 +94,8 @@ def match_contexts(contexts: ArrayLike, domains: ArrayLike, n_contexts: int | No
     """
     contexts, domains = np.asarray(contexts), np.asarray(domains)
     n_contexts = int(contexts.max()) + 1 if n_contexts is None else n_contexts
-    together = np.zeros((n_contexts, int(domains.max()) + 1), dtype=int)  #             (K, n_domains)
-    np.add.at(together, (contexts, domains), 1)
+    together = np.zeros((n_contexts, int(domains.max()) + 1))  #                        (K, n_domains)
+    np.add.at(together, (contexts, domains), 1.0 if weight is None else weight)
     matched = np.full(n_contexts, -1)
     rows, columns = linear_sum_assignment(together, maximize=True)
     matched[rows] = columns

@@ -28,6 +28,7 @@ from leaflearn.core.allocation import RULES, Annealed, Given, Rule, make_rule
 from leaflearn.core.batches import GroupedExamples
 from leaflearn.core.losses import CrossEntropy, Loss
 from leaflearn.core.model_set import STACK_BELOW, Factory, ModelSet, make_model_set
+from leaflearn.core.robust_losses import GeneralizedCrossEntropy
 from leaflearn.core.training import Callback, NonFiniteLossError, Schedule, Training
 
 SMALL_STARTS = 4  # starts of small networks, which run side by side and cost little more than one
@@ -37,6 +38,9 @@ MIN_EPOCHS = 20
 GIVEN = 0.3  # share of the refresh for which the allocation is held; then it is hard and may still mend itself
 STILL = 0.01  # share of groups that may have moved in the last epoch of a converged run
 WORSE = 0.01  # of the best constant's loss: how much worse fresh models may explain the groups
+QUICKLY, FASTER = 0.1, 3.0  # share of a stage in which known contexts are learnt again, and how much larger the steps of Adam are then
+FURTHER, LEAST_FURTHER = 320, 3  # steps, and passes at least, in which models that are there already learn on
+HOTTER = 2.0  # times the temperature of the first start has every second one
 KEPT = 0.9  # share of groups that must end in the context they started in; else the start was not a good one
 
 MakeOptimizer = Callable[..., torch.optim.Optimizer]
@@ -71,6 +75,7 @@ class Recipe:
     groups_per_step: int = 32
     rows_per_group: int | None = 32
     max_grad_norm: float | None = None
+    trim: float = 0.0
     tol: float = 1e-4
     n_iter_no_change: int | None = 20
     refresh: bool = True
@@ -85,7 +90,7 @@ class Fit:
     modules: list[nn.Module]  # K local models
     scores: NDArray[np.float64]  # summed loss of every model on every group        (m, K)
     history: dict[str, NDArray[Any]]
-    restarts: list[dict[str, Any]]  # of every start: error, kept, n_iter, converged
+    restarts: list[dict[str, Any]]  # of every start: error, kept, n_iter, converged, its curve of losses, and its contexts (m,)
     best_restart: int
     converged: bool
     stopped: bool  # by a callback
@@ -125,10 +130,10 @@ def fit_networks(
         def run(rule: Rule, stage: str, small_starts: int = SMALL_STARTS) -> Fit:
             shape = (_count_starts(recipe.n_init, factory, small_starts), n_contexts)
             models = make_model_set(factory, shape, recipe.stacked, device)
-            return _keep_best(_train(models, data, loss, rule, recipe, generator, stage))
+            return _keep_best(_train(models, data, loss, _vary(rule, recipe, shape[0]), recipe, generator, stage))
 
         started = None if start is None else run(Given(torch.as_tensor(start), until=GIVEN), "training", SMALL_FITS)
-        if started is not None and (started.stopped or np.mean(started.scores.argmin(-1) == start) >= KEPT):
+        if started is not None and start is not None and (started.stopped or _holds(started, start, data, loss)):
             return replace(started, kept_start=True)
         found = run(rule, "search" if twice else "training")
         if twice and not found.stopped:
@@ -153,10 +158,91 @@ def _train(
         tol=recipe.tol,
         n_iter_no_change=recipe.n_iter_no_change,
         max_grad_norm=recipe.max_grad_norm,
+        trim=recipe.trim,
         generator=generator,
         callbacks=recipe.callbacks,
         stage=stage,
     ).run()
+
+
+def learn_again(
+    factory: Factory,
+    data: GroupedExamples,
+    loss: Loss,
+    contexts: NDArray[np.intp],
+    n_contexts: int,
+    recipe: Recipe,
+    seed: int,
+    device: str | torch.device = "cpu",
+) -> list[nn.Module]:
+    """New local models that learn known contexts (m,) in a tenth of the time, to see what losses rows have that were held out.
+
+    Examples
+    --------
+    >>> from leaflearn.core.losses import SquaredError
+    >>> data = GroupedExamples(torch.zeros(2, 1), torch.zeros(2, 1), torch.arange(2))
+    >>> len(learn_again(lambda: torch.nn.Linear(1, 1), data, SquaredError(), np.array([0, 1]), 2, Recipe(max_epochs=5), seed=0))
+    2
+    """
+    n_epochs = math.ceil(QUICKLY * _count_epochs(recipe, data.n_groups))
+    with seeded(seed, device):
+        models = make_model_set(factory, (n_contexts,), recipe.stacked, device)
+        rate = recipe.learning_rate * (FASTER if recipe.optimizer in ("adam", "adamw") else 1.0)  # others may not bear larger steps
+        quick = replace(recipe, max_epochs=n_epochs, learning_rate=rate, callbacks=())
+        return _train(
+            models, data, loss, Given(torch.as_tensor(contexts)), quick, torch.Generator().manual_seed(seed), "again"
+        ).models.modules()
+
+
+def continue_networks(
+    sets: Sequence[Sequence[nn.Module]],
+    data: GroupedExamples,
+    loss: Loss,
+    starts: NDArray[np.intp],
+    recipe: Recipe,
+    random_state: np.random.RandomState,
+    device: str | torch.device = "cpu",
+    until: float = GIVEN,
+) -> list[list[nn.Module]]:
+    """Let sets of local models learn on for a short while, side by side; the modules themselves may change.
+
+    Each set has contexts (m,) of its own to begin with, a row of `starts`, which hold for the share `until` of the time.
+
+    Examples
+    --------
+    >>> from leaflearn.core.losses import SquaredError
+    >>> data = GroupedExamples(torch.zeros(2, 1), torch.zeros(2, 1), torch.arange(2))
+    >>> sets = [[torch.nn.Linear(1, 1), torch.nn.Linear(1, 1)]]
+    >>> (further,) = continue_networks(sets, data, SquaredError(), np.array([[0, 1]]), Recipe(max_epochs=2), np.random.RandomState(0))
+    >>> len(further)
+    2
+    """
+    seed, order_seed = random_state.randint(2**31 - 1, size=2).tolist()
+    shape = (len(sets), len(sets[0]))
+    modules = (module for each in sets for module in each)
+    n_epochs = max(LEAST_FURTHER, math.ceil(FURTHER / math.ceil(data.n_groups / recipe.groups_per_step)))
+    short = replace(recipe, max_epochs=min(n_epochs, _count_epochs(recipe, data.n_groups)))
+    with seeded(seed, device):
+        models = make_model_set(lambda: next(modules), shape, recipe.stacked, device)
+        generator = torch.Generator().manual_seed(order_seed)
+        _train(models, data, loss, Given(torch.as_tensor(starts), until), short, generator, "further")
+    further = models.modules()
+    return [further[i : i + shape[1]] for i in range(0, len(further), shape[1])]
+
+
+def _vary(rule: Rule, recipe: Recipe, n_starts: int) -> Rule:
+    """A temperature that was left to us is not the same for all starts: which one the data want shows in the end."""
+    if not isinstance(rule, Annealed) or recipe.temperature != "auto" or n_starts == 1:
+        return rule
+    return Annealed(rule.start * torch.tensor([1.0, HOTTER]).repeat(n_starts)[:n_starts, None, None], rule.until)
+
+
+def _holds(started: Fit, start: NDArray[np.intp], data: GroupedExamples, loss: Loss) -> bool:
+    """Did the groups stay in the contexts (m,) that they started in, or move only where it makes no difference?"""
+    if np.mean(started.scores.argmin(-1) == start) >= KEPT:
+        return True
+    moved = np.take_along_axis(started.scores, start[:, None], 1)[:, 0] - started.scores.min(-1)  # what it costs to stay  (m,)
+    return bool((moved / data.sizes.cpu().numpy()).mean() < WORSE * loss.of_best_constant(data.y))
 
 
 def _choose(found: Fit, fresh: Fit, unit: float) -> Fit:
@@ -188,7 +274,7 @@ def resolve_rule(allocation: str | Rule, temperature: float | str, loss: Loss, y
         if allocation == "annealed":
             temperature = 0.5 * loss.of_best_constant(y) or 1.0  # constant targets cost nothing: any temperature will do
         else:
-            temperature = 1.0 if isinstance(loss, CrossEntropy) else 0.1
+            temperature = 1.0 if isinstance(loss, CrossEntropy | GeneralizedCrossEntropy) else 0.1
     return make_rule(allocation, temperature)
 
 
@@ -235,13 +321,21 @@ def _keep_best(training: Training) -> Fit:
     best = int(np.nanargmin(np.where(np.isfinite(errors), errors, np.inf)))
     still = training.columns()["changed"][-1] <= STILL  #                                                   (R,)
     n_contexts = scores.shape[-1]
+    curves = training.columns()["loss"].T  #                                                                (R, T)
     history = training.columns(best)
     return Fit(
         modules=training.models.modules()[best * n_contexts : (best + 1) * n_contexts],
         scores=scores[best],
         history=history,
         restarts=[
-            {"error": float(error), "kept": r == best, "n_iter": training.epoch, "converged": bool(still[r])}
+            {
+                "error": float(error),
+                "kept": r == best,
+                "n_iter": training.epoch,
+                "converged": bool(still[r]),
+                "curve": curves[r],
+                "contexts": scores[r].argmin(-1),
+            }
             for r, error in enumerate(errors)
         ],
         best_restart=best,

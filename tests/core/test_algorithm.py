@@ -1,5 +1,6 @@
 import copy
 import itertools
+import math
 
 import pytest
 import torch
@@ -212,3 +213,67 @@ def test_identify_is_the_posterior_of_the_scores():
     posterior = identify(models, batches, loss, temperature=0.2)
     torch.testing.assert_close(posterior, torch.softmax(-score(models, batches, loss) / 0.2, 1))
     torch.testing.assert_close(parameters_of(models.modules()), before, rtol=0, atol=0)
+
+
+class Rows:
+    """Stands in for local models: what each answers to each row is written down."""
+
+    one_pass = False
+
+    def __init__(self, answers):
+        self.answers, self.shape = answers, (len(answers),)
+
+    def __call__(self, x):
+        return self.answers
+
+    def train(self, mode):
+        pass
+
+
+def literal_trimmed_score(losses, group, weight, trim):
+    scores = torch.zeros(int(group.max()) + 1, len(losses))
+    for i, k in itertools.product(range(len(scores)), range(len(losses))):
+        rows = sorted((group == i).nonzero()[:, 0].tolist(), key=lambda j: losses[k, j].item())
+        kept = rows[: len(rows) - math.floor(trim * len(rows) + 1e-9)]
+        scores[i, k] = sum(weight[j] * losses[k, j] for j in kept)
+    return scores
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("trim", [0.0, 0.2, 0.34, 0.49])
+def test_a_trimmed_score_leaves_out_each_models_worst_rows_of_each_group(trim, weighted):
+    loss, batches = SquaredError(), make_batches(1, SquaredError(), weighted)
+    models = LoopedModels(make_modules(3, 1), (3,))
+    losses = loss(models(batches.x), batches.y).detach()
+    weight = batches.weight if weighted else torch.ones(len(batches.x))
+    torch.testing.assert_close(score(models, batches, loss, trim), literal_trimmed_score(losses, batches.group, weight, trim))
+
+
+def test_trimming_treats_restarts_apart():
+    loss, batches = SquaredError(), make_batches(1, SquaredError())
+    modules = make_modules(6, 1)
+    together = score(StackedModels(modules, (2, 3)), batches, loss, trim=0.34)
+    apart = [score(LoopedModels(part, (3,)), batches, loss, trim=0.34) for part in (modules[:3], modules[3:])]
+    torch.testing.assert_close(together, torch.stack(apart))
+
+
+@pytest.mark.parametrize("absurd", [1e3, 1e9])
+def test_one_absurd_row_of_five_does_not_move_its_context_where_a_fifth_is_left_out(absurd):
+    """Four rows at 0 and one far beyond 1: the models that answer 0 and 1 both find it absurd, and the squared error prefers the second."""
+    models = Rows(torch.tensor([0.0, 1.0])[:, None, None].expand(2, 5, 1))
+    batches = Batches(torch.zeros(5, 1), torch.tensor([[0.0], [0.0], [absurd], [0.0], [0.0]]), torch.zeros(5, dtype=torch.long))
+    assert score(models, batches, SquaredError()).argmin(-1).tolist() == [1]
+    torch.testing.assert_close(score(models, batches, SquaredError(), trim=0.2), torch.tensor([[0.0, 4.0]]))
+
+
+@pytest.mark.parametrize("model_set", [LoopedModels, StackedModels])
+def test_a_trimmed_step_allocates_by_the_trimmed_score_and_learns_from_all_rows(model_set):
+    loss, batches = SquaredError(), make_batches(1, SquaredError())
+    modules = make_modules(3, 1)
+    trimmed = score(LoopedModels(modules, (3,)), batches, loss, trim=0.34)
+    weights = Hard()(trimmed, batches.sizes)
+    value = objective(LoopedModels(copy.deepcopy(modules), (3,)), batches, loss, weights).detach()
+    models = model_set(modules, (3,))
+    taken = step(models, batches, loss, Hard(), sgd(models.parameters()), trim=0.34)
+    torch.testing.assert_close(taken.scores, trimmed)
+    torch.testing.assert_close(taken.value, value)

@@ -152,6 +152,14 @@ def test_scoring_in_chunks_equals_scoring_at_once(monkeypatch):
     assert at_once.shape == (3, 20, 2)
 
 
+def test_a_group_that_is_scored_in_chunks_is_trimmed_as_a_whole(monkeypatch):
+    training = make_training((3, 2), trim=0.4)
+    at_once = training.score_all_groups()
+    monkeypatch.setattr("leaflearn.core.training.ROWS_AT_ONCE", 7)
+    torch.testing.assert_close(training.score_all_groups(), at_once, rtol=1e-5, atol=1e-5)
+    assert (at_once < score_groups(training.models, training.data, training.loss)).any()
+
+
 def test_a_run_that_has_levelled_off_stays_where_it_is():
     training = make_training(rule=Hard(), lr=1e-12, max_epochs=200, n_iter_no_change=5, tol=0.5).run()
     assert training.run().epoch == 6

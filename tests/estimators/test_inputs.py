@@ -141,7 +141,7 @@ def test_pictures_go_through_a_module_factory():
         seen.append((tuple(input_shape), n_outputs))
         return nn.Sequential(nn.Conv2d(input_shape[0], 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(64, n_outputs))
 
-    leaf = LeafClassifier(local_model=factory, max_epochs=2, random_state=0).fit(X, y, groups)
+    leaf = LeafClassifier(2, local_model=factory, max_epochs=2, random_state=0).fit(X, y, groups)
     assert set(seen) == {((3, 6, 6), 3)}
     assert leaf.predict_proba_each(X).shape == (40, 2, 3)
     np.testing.assert_allclose(leaf.predict_proba(X).sum(1), 1.0)
@@ -220,7 +220,7 @@ REFUSED = {
 def test_what_cannot_be_used_gets_one_sentence(case):
     x, y, groups, message = REFUSED[case]
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        LeafRegressor(max_epochs=1).fit(x, y, groups)
+        LeafRegressor(2, max_epochs=1).fit(x, y, groups)
 
 
 def test_one_class_only_gets_one_sentence():
@@ -239,9 +239,10 @@ def test_another_number_of_features_gets_one_sentence(regressor):
         regressor.predict(np.zeros((4, 3)))
 
 
-def test_a_label_that_was_not_there_in_training_gets_one_sentence(classifier, conflict):
-    with pytest.raises(ValueError, match=r"^y holds 'ugly', a label that was not there in training; known are \['bad', 'good'\]\.$"):
-        classifier.identify(conflict.X[:1], ["ugly"])
+def test_labels_of_another_type_get_one_sentence(classifier, conflict):
+    message = "y holds 1, but the labels in training were ['bad', 'good']; give labels of the same type."
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        classifier.identify(conflict.X[:1], [1])
 
 
 PARAMETERS = {
@@ -257,11 +258,14 @@ PARAMETERS = {
     "callbacks": ([print], "callbacks holds something that is not a leaflearn.core.training.Callback; pass a list of such objects."),
     "optimizer": ("magic", "optimizer='magic' is not known; choose one of 'adam', 'adamw', 'sgd'."),
     "schedule": ("magic", "schedule='magic' is not known; choose one of 'constant', 'linear', 'cosine'."),
-    "init": ("magic", "init='magic' is not known; choose one of 'auto', 'conflict', 'random'."),
+    "init": ("magic", "init='magic' is not known; choose one of 'auto', 'conflict', 'seeded', 'random'."),
     "allocation": (
         "magic", "allocation='magic' is not known; choose one of 'hard', 'sampled', 'soft', 'annealed', or pass a rule object.",
     ),
-    "loss": ("cross-entropy", "loss='cross-entropy' exists, but not for regression; choose one of 'auto', 'squared', or pass a loss object."),
+    "loss": (
+        "gce", "loss='gce' exists, but not for regression; choose one of 'auto', 'squared', 'robust', or pass a loss object.",
+    ),
+    "trim": (0.5, "trim=0.5, but a number of at least 0 and less than 0.5 was expected."),
     "local_model": (
         LogisticRegression(), "local_model=LogisticRegression() is not a regressor, but LeafRegressor needs regressors as local models.",
     ),

@@ -16,7 +16,7 @@ EXPECTED = {
     "check_sample_weight_equivalence_on_dense_data": GROUPS_HAVE_ONE_MASS,
     "check_sample_weight_equivalence_on_sparse_data": GROUPS_HAVE_ONE_MASS,
 }
-SHORT = {"max_epochs": 4, "n_init": 1}  # the checks fit hundreds of times and ask for no accuracy
+SHORT = {"n_contexts": 2, "max_epochs": 4, "n_init": 1}  # the checks fit hundreds of times and ask for no accuracy
 
 
 @parametrize_with_checks(
@@ -24,9 +24,11 @@ SHORT = {"max_epochs": 4, "n_init": 1}  # the checks fit hundreds of times and a
         LeafRegressor(**SHORT),
         LeafRegressor(local_model=LinearRegression(), **SHORT),
         LeafRegressor(local_model=HistGradientBoostingRegressor(max_iter=5), **SHORT),
+        LeafRegressor(max_epochs=4, n_init=1),
         LeafClassifier(**SHORT),
         LeafClassifier(local_model=LogisticRegression(), **SHORT),
         LeafClassifier(local_model=HistGradientBoostingClassifier(max_iter=5), **SHORT),
+        LeafClassifier(max_epochs=4, n_init=1),
     ],
     expected_failed_checks=lambda estimator: EXPECTED,
 )

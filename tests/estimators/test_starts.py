@@ -30,13 +30,15 @@ def test_the_number_of_contexts_is_read_off_the_data(n_contexts):
     assert len({len(column) for column in leaf.selection_.values()}) == 1
 
 
-def test_the_number_cannot_be_read_off_text():
-    X, y, groups, _ = lines(2)
-    frame = pd.DataFrame({"x": X[:, 0].astype(str)})
-    with pytest.raises(
-        ValueError, match=r"^n_contexts='auto' reads their number off inputs that are finite numbers, and X is not; give a number\.$"
-    ):
-        LeafRegressor("auto", local_model=HistGradientBoostingRegressor()).fit(frame.astype("category"), y, groups)
+def test_the_number_is_read_off_text_and_holes_too():
+    rng = np.random.default_rng(0)
+    colour, size, groups = rng.choice(["red", "green", "blue"], 400), rng.normal(size=400), np.arange(400) // 4
+    likes = np.array([{"red": 2.0, "green": -2.0, "blue": 0.0}[c] for c in colour])
+    y = np.where(groups % 2, likes, -likes) + 0.1 * rng.normal(size=400)
+    size[::7] = np.nan
+    frame = pd.DataFrame({"colour": pd.Categorical(colour), "size": size})
+    leaf = LeafRegressor(local_model=HistGradientBoostingRegressor(categorical_features="from_dtype"), random_state=0).fit(frame, y, groups)
+    assert leaf.n_contexts_ == 2
 
 
 def test_a_start_from_the_conflict_is_told_and_a_random_one_too():

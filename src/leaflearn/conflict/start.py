@@ -6,29 +6,21 @@ groups of one row         label masses, where the domains have labels of their o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 from torch.nn.functional import one_hot
 
 from leaflearn.conflict.features import Projection, Waves
 from leaflearn.conflict.label_masses import partition_labels, predict_left_out
-from leaflearn.conflict.search import LEAST_LOSS, RIDGE, harden, search
+from leaflearn.conflict.reading import MOST_ROWS, Best, Reading, choose_rows
 from leaflearn.conflict.selection import Counted, beats, choose, count_down, count_up
-from leaflearn.conflict.smoothers import MOST_ROWS_OF_A_GROUP, GroupTable, solve
-from leaflearn.conflict.strangers import MANY, find_strangers, set_strangers_aside
-from leaflearn.data.grouping import position_in_group
+from leaflearn.conflict.smoothers import GroupTable
+from leaflearn.conflict.strangers import CLEARER, MANY, find_strangers, mean_of_others, set_strangers_aside
 
-SCALES = (0.075, 0.15, 0.3, 0.6, 1.2)  # of the waves, in units of the inputs' spread
-STARTS_EACH, STARTS_MORE = 3, 8  # at each scale, and then at the best one
-AGREED = 0.5  # share of starts that come to the same; where it is less, more are made
 MOST_CONTEXTS = 10  # that are looked for where their number is not given
-MOST_ROWS = 2000  # that are searched; the other groups follow in training
 TRUSTED = 0.5  # of the loss of a single smoother: what a start must come below to be trusted
 MOST_SINGLE_ROWS = 8000  # that labels are counted on, where groups are single rows: it takes less work and more rows
 LABEL_SCALE = 0.6  # of the waves that probabilities of labels are learnt with
@@ -42,7 +34,7 @@ class Start:
     Parameters
     ----------
     kind
-        Where they come from: `"conflict"` or `"labels"`.
+        Where they come from: `"conflict"`, `"seeded"` or `"labels"`.
     contexts
         The context of each group.
     error
@@ -55,6 +47,8 @@ class Start:
         What was found with 1, 2, ... contexts.
     is_stranger
         Which rows seem to belong to another context than their group's, among those that were looked at.
+    reading
+        What the search saw; None where labels told.
     """
 
     kind: str
@@ -64,11 +58,13 @@ class Start:
     reason: str
     counts: list[Counted] = field(default_factory=list)
     is_stranger: NDArray[np.bool_] | None = None  #                             (N,)
+    reading: Reading | None = None
 
 
 def find_start(
-    x: NDArray[np.floating], y: NDArray[np.generic], group: NDArray[np.intp], n_contexts: int | None, n_classes: int, seed: int
-) -> Start:
+    x: NDArray[np.floating], y: NDArray[np.generic], group: NDArray[np.intp], n_contexts: int | None, n_classes: int, seed: int,
+    seeded: bool = False,
+) -> Start:  # fmt: skip
     """Contexts for the groups, found without training.
 
     Parameters
@@ -85,6 +81,8 @@ def find_start(
         How many classes there are; 0 in regression.
     seed
         Of all that is drawn.
+    seeded
+        Begin the search with groups that are explained badly, one context after the other, and not at random.
 
     Examples
     --------
@@ -96,116 +94,67 @@ def find_start(
     >>> start.is_trusted, allocation_agreement(start.contexts, truth.domain) > 0.98
     (True, True)
     """
-    generator, rng = torch.Generator().manual_seed(seed), np.random.default_rng(seed)
-    rows, groups = _choose_rows(group, rng)
-    project = Projection.of(x[rows])
-    if np.bincount(group).max() == 1 and n_classes:
-        rows = np.sort(rng.permutation(len(group))[:MOST_SINGLE_ROWS])
-        z = torch.cat(
-            [project(x[part]) for part in np.array_split(rows, -(-len(rows) // MOST_ROWS))]
-        )  # not all at once: pictures are large
-        return _by_labels(z, y, rows, group, n_contexts, n_classes, generator, rng)
-    return _by_search(project, x, _Targets(y, n_classes, rows), group, rows, groups, n_contexts, generator)
+    if np.bincount(group).max() == 1:
+        if n_classes:
+            return _by_labels(x, y, group, n_contexts, n_classes, seed)
+        return Start("conflict", np.zeros(len(group), dtype=np.intp), 1.0, False, "single rows with values cannot tell contexts apart")
+    return _by_search(Reading.of(x, y, group, n_classes, seed, seeded), n_contexts)
 
 
-def _by_search(
-    project: Projection, x: NDArray[np.floating], y: _Targets, group: NDArray[np.intp], rows: NDArray[np.intp], groups: NDArray[np.intp],
-    n_contexts: int | None, generator: torch.Generator,
-) -> Start:  # fmt: skip
-    z, numbers = project(x[rows]), np.searchsorted(groups, group[rows])
-    waves = [Waves.of(z, scale, generator) for scale in SCALES]
-    tables = [GroupTable.of(wave(z), y(rows), numbers) for wave in waves]
-    found: dict[int, _Best] = {}
-
+def _by_search(reading: Reading, n_contexts: int | None) -> Start:
     def find(n: int) -> Counted:
-        chosen = found.get(n_contexts or 0)  # the number that was asked for comes first, and chooses the scale
-        among = range(len(tables)) if chosen is None or n == 1 else [chosen.scale]
-        found[n] = _search_scales(tables, among, n, generator)
-        return Counted(n, found[n].error, found[n].held_out)
+        # The number that was asked for comes first, and chooses the scale.
+        chosen = reading.best.get(n_contexts or 0)
+        best = reading.find(n, None if chosen is None or n == 1 else [chosen.scale])
+        return Counted(n, best.error, best.held_out)
 
     if n_contexts is None:
-        counts = count_up(find, min(MOST_CONTEXTS, len(groups)))
+        counts = count_up(find, min(MOST_CONTEXTS, len(reading.groups)))
         n_used = choose(counts)
     else:
         n_used, counts = count_down(find, n_contexts)
-    one, best = counts[0], next(count for count in counts if count.n_contexts == n_used)
-    is_trusted = n_used > 1 and (best.error < TRUSTED * one.error or beats(best, one))
-    left = f"{100 * best.error / max(one.error, 1e-12):.2g} %"
+    one, count = counts[0], next(count for count in counts if count.n_contexts == n_used)
+    is_trusted = n_used > 1 and (count.error < TRUSTED * one.error or beats(count, one))
+    left = f"{100 * count.error / max(one.error, 1e-12):.2g} %"
     reason = f"smooth models of {n_used} contexts leave {left} of what one model leaves unexplained"
-    scale = found[n_used].scale
-    found[n_used], stranger = _mind_strangers(found[n_used], tables[scale], len(rows))
-    contexts = _extend(found[n_used], tables[scale], lambda part: waves[scale](project(x[part])), y, group, groups)
-    is_stranger = np.zeros(len(group), dtype=bool)
-    is_stranger[rows] = stranger
-    return Start("conflict", contexts, best.error, is_trusted, reason, counts, is_stranger)
-
-
-def _extend(
-    best: _Best, table: GroupTable, describe: Callable[[slice], Tensor], y: _Targets, group: NDArray[np.intp], groups: NDArray[np.intp]
-) -> NDArray[np.intp]:
-    """Contexts for all groups: those that were searched keep theirs, the others go to the smoother that explains them best."""
-    contexts = np.empty(int(group.max()) + 1, dtype=np.intp)
-    if len(groups) < len(contexts):
-        n_contexts = int(best.contexts.max()) + 1
-        weights = harden(torch.as_tensor(best.contexts)[None], n_contexts, table.y.dtype)
-        coefficients, *_ = solve(table, weights, torch.full((1,), RIDGE * max(best.error, LEAST_LOSS), dtype=table.y.dtype))  # (K, F, D)
-        scores = torch.zeros(len(contexts), n_contexts, dtype=table.y.dtype)
-        for start in range(0, len(group), MOST_ROWS):
-            part = slice(start, start + MOST_ROWS)
-            losses = (y(part) - describe(part) @ coefficients).square().sum(-1).T  #              (rows, K)
-            scores.index_add_(0, torch.as_tensor(group[part]), losses)
-        contexts = scores.argmin(1).numpy()
-    contexts[groups] = best.contexts
-    return contexts
-
-
-def _mind_strangers(best: _Best, table: GroupTable, n_rows: int) -> tuple[_Best, NDArray[np.bool_]]:
-    """Where many rows do not belong to their group, contexts that these did not decide; and which rows that are, (n_rows,)."""
-    is_stranger = np.zeros(n_rows, dtype=bool)
-    contexts = torch.as_tensor(best.contexts)
-    found = find_strangers(best.row_losses, contexts, table)
-    if found.sum() > MANY * n_rows:
-        again = set_strangers_aside(table, contexts, len(best.row_losses))
-        best = best._replace(contexts=again.contexts[0].numpy(), row_losses=again.row_losses[0])
-        found = find_strangers(best.row_losses, again.contexts[0], table)
-        is_stranger[table.row[found.numpy()]] = True
-    return best, is_stranger
-
-
-class _Best(NamedTuple):
-    """The start that explains unseen groups best, and at which scale it was found."""
-
-    scale: int
-    contexts: NDArray[np.intp]  #                                               (m',)
-    error: float
-    held_out: NDArray[np.float64]  #                                            (m',)
-    row_losses: Tensor  #                                                       (K, m', n)
-
-
-def _search_scales(tables: list[GroupTable], among: Sequence[int], n_contexts: int, generator: torch.Generator) -> _Best:
-    """Search at these scales, and once more at the best one where its starts do not agree."""
-    n_starts = 1 if n_contexts == 1 else STARTS_EACH
-    found = [search(tables[scale], n_contexts, n_starts, generator) for scale in among]
-    scales = list(among)
-    first = int(np.argmin([float(f.error.min()) for f in found]))
-    if (found[first].error < 1.05 * found[first].error.min()).double().mean() < AGREED:
-        found.append(search(tables[scales[first]], n_contexts, STARTS_MORE, generator))
-        scales.append(scales[first])
-    which = int(np.argmin([float(f.error.min()) for f in found]))
-    best, start = found[which], int(found[which].error.argmin())
-    return _Best(
-        scales[which],
-        best.contexts[start].numpy(),
-        float(best.error[start]),
-        best.held_out[start].nanmean(-1).numpy(),
-        best.row_losses[start],
+    best = reading.best[n_used]
+    best, stranger = _mind_strangers(best, reading.tables[best.scale], len(reading.rows))
+    is_stranger = np.zeros(len(reading.group), dtype=bool)
+    is_stranger[reading.rows] = stranger
+    return Start(
+        "seeded" if reading.seeded else "conflict", reading.extend(best), count.error, is_trusted, reason, counts, is_stranger, reading
     )
 
 
+def _mind_strangers(best: Best, table: GroupTable, n_rows: int) -> tuple[Best, NDArray[np.bool_]]:
+    """Where many rows do not belong to their group, contexts that these did not decide; and which rows that are, (n_rows,).
+
+    A row that is far off may also be the one row of its group that tells: contexts may differ in few places. Then to set such rows aside
+    leaves the others as they were. Where they are strangers, the others are explained much better without them.
+    """
+    is_stranger = np.zeros(n_rows, dtype=bool)
+    contexts = best.found.contexts[0]
+    suspect = find_strangers(best.row_losses, contexts, table)
+    if suspect.sum() <= MANY * n_rows:
+        return best, is_stranger
+    again = set_strangers_aside(table, contexts, len(best.row_losses))
+    found = find_strangers(again.row_losses[0], again.contexts[0], table)
+    before = mean_of_others(best.row_losses, contexts, suspect, table)
+    after = mean_of_others(again.row_losses[0], again.contexts[0], found, table)
+    if after > CLEARER * before:
+        return best, is_stranger
+    is_stranger[table.row[found.numpy()]] = True
+    return Best(best.scale, again), is_stranger
+
+
 def _by_labels(
-    z: Tensor, y: NDArray[np.generic], rows: NDArray[np.intp], group: NDArray[np.intp], n_contexts: int | None, n_classes: int,
-    generator: torch.Generator, rng: np.random.Generator,
-) -> Start:  # fmt: skip
+    x: NDArray[np.floating], y: NDArray[np.generic], group: NDArray[np.intp], n_contexts: int | None, n_classes: int, seed: int
+) -> Start:
+    generator, rng = torch.Generator().manual_seed(seed), np.random.default_rng(seed)
+    project = Projection.of(x[choose_rows(group, rng)[0]])
+    rows = np.sort(rng.permutation(len(group))[:MOST_SINGLE_ROWS])
+    parts = np.array_split(rows, -(-len(rows) // MOST_ROWS))  # not all at once: pictures are large
+    z = torch.cat([project(x[part]) for part in parts])
     labels = one_hot(torch.as_tensor(y[rows]), n_classes).to(z.dtype)
     probabilities = predict_left_out(Waves.of(z, LABEL_SCALE, generator)(z), labels)
     covariance = np.cov(probabilities.numpy().T)
@@ -218,33 +167,3 @@ def _by_labels(
     contexts[group] = block[y]
     reason = f"the probabilities of each context's labels sum to a constant, but for {100 * worst:.2g} % of their variance"
     return Start("labels", contexts, worst, n_used > 1 and worst < CONSTANT, reason)
-
-
-def _choose_rows(group: NDArray[np.intp], rng: np.random.Generator) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Rows of as many groups, drawn at random, as have MOST_ROWS rows together, and these groups; some rows of large ones."""
-    size = np.minimum(np.bincount(group), MOST_ROWS_OF_A_GROUP)
-    order = rng.permutation(len(size))
-    taken = np.sort(order[: max(1, int(np.searchsorted(np.cumsum(size[order]), MOST_ROWS, side="right")))])
-    is_shown = position_in_group(group, rng.permutation(len(group))) < MOST_ROWS_OF_A_GROUP
-    return np.flatnonzero(np.isin(group, taken) & is_shown), taken
-
-
-class _Targets:
-    """Targets (N, D) with mean 0 and a variance of 1 in all, made from rows when they are asked for.
-
-    Values are in units of their spread, classes are columns of zeros and ones. The mean and the scale are those of `rows`.
-    """
-
-    def __init__(self, y: NDArray[np.generic], n_classes: int, rows: NDArray[np.intp]) -> None:
-        self.y, self.n_classes = y, n_classes
-        values = self._columns(rows)
-        self.mean = values.mean(0)
-        self.scale = torch.ones_like(self.mean) if n_classes else values.std(0, correction=0).clamp(min=1e-12)
-        self.scale = self.scale * ((values - self.mean) / self.scale).var(0, correction=0).sum().sqrt().clamp(min=1e-12)
-
-    def __call__(self, rows: NDArray[np.intp] | slice) -> Tensor:
-        return (self._columns(rows) - self.mean) / self.scale
-
-    def _columns(self, rows: NDArray[np.intp] | slice) -> Tensor:
-        values = torch.as_tensor(self.y[rows])
-        return one_hot(values, self.n_classes).to(torch.float64) if self.n_classes else values.to(torch.float64)

@@ -17,6 +17,7 @@ TIGHTENING = 0.6  # share of the rounds over which the bound comes down
 BOUND = 20.0  # times the median loss of a row: further off is far off
 BETTER = 10.0  # times better must another context explain a stranger
 MANY = 0.03  # share of strangers above which they are dealt with
+CLEARER = 0.5  # of their loss is left to the other rows when strangers are set aside
 
 
 def find_strangers(rows: Tensor, contexts: Tensor, table: GroupTable) -> Tensor:
@@ -30,9 +31,27 @@ def find_strangers(rows: Tensor, contexts: Tensor, table: GroupTable) -> Tensor:
     >>> find_strangers(losses, torch.tensor([0]), table)
     tensor([[False, False, False,  True]])
     """
-    own = torch.gather(rows, 0, contexts[None, :, None].expand(1, -1, rows.shape[-1]))[0]  #  (m, n)
+    own = _own(rows, contexts)  #                                                             (m, n)
     typical = own[table.weight > 0].median().clamp(min=LEAST_LOSS)
     return (own > BOUND * typical) & (rows.amin(0) * BETTER < own) & (table.weight > 0) & (table.sizes > 2)[:, None]
+
+
+def mean_of_others(rows: Tensor, contexts: Tensor, is_stranger: Tensor, table: GroupTable) -> float:
+    """Mean loss of the rows that are no strangers, each in the context of its group.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> table = GroupTable.of(torch.ones(2, 1), torch.zeros(2, 1), np.zeros(2, dtype=int))
+    >>> mean_of_others(torch.tensor([[[0.5, 9.0]]]), torch.tensor([0]), torch.tensor([[False, True]]), table)
+    0.5
+    """
+    return float(_own(rows, contexts)[(table.weight > 0) & ~is_stranger].mean())
+
+
+def _own(rows: Tensor, contexts: Tensor) -> Tensor:
+    """From losses (K, m, n) under every model to those in the context of each group, (m, n)."""
+    return torch.gather(rows, 0, contexts[None, :, None].expand(1, -1, rows.shape[-1]))[0]
 
 
 def set_strangers_aside(table: GroupTable, contexts: Tensor, n_contexts: int) -> Found:

@@ -2,7 +2,8 @@
 
 Line by line: every group is scored by every model (line 3), a rule turns the scores into weights (line 3 again; `hard` is the printed
 one), the chosen models' mean loss is differentiated and averaged over the groups of the meta-batch (lines 4 to 6), and the optimizer moves
-(line 7). Scores are sums over the group, because evidence adds up; gradients are means, so that a ragged group counts once.
+(line 7). Scores are sums over the group, because evidence adds up; gradients are means, so that a ragged group counts once. With `trim`, a
+score leaves out the worst rows of its group (`trimming.py`), so that a few wrong ones do not decide; the models learn from all rows.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from leaflearn.core.allocation import Rule
 from leaflearn.core.batches import Batches
 from leaflearn.core.losses import Loss
 from leaflearn.core.model_set import ModelSet
+from leaflearn.core.trimming import trim_groups
 
 
 @dataclass(frozen=True)
@@ -27,11 +29,16 @@ class Step:
     value: Tensor  # the objective                  (...)
 
 
-def score(models: ModelSet, batches: Batches, loss: Loss) -> Tensor:
-    """Summed loss of every model on every group, shape (..., B, K); no gradient, evaluation mode."""
+def score(models: ModelSet, batches: Batches, loss: Loss, trim: float = 0.0) -> Tensor:
+    """Summed loss of every model on every group, but for a share `trim` of its worst rows, (..., B, K); no gradient, evaluation mode."""
+    return sum_by_group(score_rows(models, batches, loss), batches.group, batches.n_groups, batches.weight, trim)
+
+
+def score_rows(models: ModelSet, batches: Batches, loss: Loss) -> Tensor:
+    """Loss of every model on every row, shape (..., K, N); no gradient, evaluation mode."""
     models.train(False)
     with torch.no_grad():
-        return _sum_by_group(loss(models(batches.x), batches.y), batches)
+        return loss(models(batches.x), batches.y)
 
 
 def allocate(rule: Rule, scores: Tensor, batches: Batches, progress: float = 0.0, generator: torch.Generator | None = None) -> Tensor:
@@ -55,6 +62,7 @@ def step(
     progress: float = 0.0,
     generator: torch.Generator | None = None,
     max_grad_norm: float | None = None,
+    trim: float = 0.0,
 ) -> Step:
     """Algorithm 1, lines 2 to 8, for the B groups of one meta-batch.
 
@@ -79,11 +87,11 @@ def step(
     """
     if models.one_pass:  # small models without dropout or batch norm: one forward pass serves for scoring and learning
         losses = loss(models(batches.x), batches.y)  #                                                          (..., K, N)
-        scores = _sum_by_group(losses.detach(), batches)  #                                                     (..., B, K)
+        scores = sum_by_group(losses.detach(), batches.group, batches.n_groups, batches.weight, trim)  #        (..., B, K)
         weights = allocate(rule, scores, batches, progress, generator)  #                                       (..., B, K)
         value = _weighted_sum(losses, _weigh_rows(weights, batches))  #                                         (...)
     else:
-        scores = score(models, batches, loss)
+        scores = score(models, batches, loss, trim)
         weights = allocate(rule, scores, batches, progress, generator)
         value = objective(models, batches, loss, weights)
     models.zero_grad()
@@ -102,11 +110,21 @@ def identify(models: ModelSet, batches: Batches, loss: Loss, temperature: float 
     return torch.softmax(-score(models, batches, loss) / temperature, -1)
 
 
-def _sum_by_group(losses: Tensor, batches: Batches) -> Tensor:
-    if batches.weight is not None:
-        losses = losses * batches.weight
-    sums = losses.new_zeros(*losses.shape[:-1], batches.n_groups)
-    return sums.index_add_(-1, batches.group, losses).transpose(-1, -2)  #                              (..., B, K)
+def sum_by_group(losses: Tensor, group: Tensor, n_groups: int, weight: Tensor | None = None, trim: float = 0.0) -> Tensor:
+    """From the losses of rows (..., K, N) to the scores of groups (..., B, K).
+
+    Examples
+    --------
+    >>> import torch
+    >>> sum_by_group(torch.tensor([[1.0, 2.0, 4.0]]), torch.tensor([0, 1, 1]), 2)
+    tensor([[1.],
+            [6.]])
+    """
+    losses = trim_groups(losses, group, n_groups, trim)
+    if weight is not None:
+        losses = losses * weight
+    sums = losses.new_zeros(*losses.shape[:-1], n_groups)
+    return sums.index_add_(-1, group, losses).transpose(-1, -2)  #                                      (..., B, K)
 
 
 def _weighted_sum(losses: Tensor, row_weight: Tensor) -> Tensor:

@@ -138,7 +138,7 @@ class Given:
     tensor([[0., 1.]])
     """
 
-    contexts: Tensor  # (m,)
+    contexts: Tensor  # (m,), or (R, m) where each restart has its own
     until: float = math.inf
 
     def __call__(
@@ -147,7 +147,7 @@ class Given:
         if progress >= self.until:
             return Hard()(scores, sizes)
         assert group_id is not None, "a given allocation needs to know which groups these are"
-        chosen = torch.as_tensor(self.contexts)[group_id].to(scores.device)
+        chosen = torch.as_tensor(self.contexts)[..., group_id].to(scores.device)
         return one_hot(chosen.expand(scores.shape[:-1]), scores.shape[-1], scores.dtype)
 
 

@@ -105,7 +105,7 @@ class GroupedExamples:
         for start in range(0, len(self.group), rows_at_once):
             part = slice(start, start + rows_at_once)
             group_id, local = torch.unique(self.group[part], return_inverse=True)
-            weight = None if self.weight is None else self._whole_weight[part]
+            weight = None if self.whole_weight is None else self.whole_weight[part]
             yield Batches(self.x[part], self.y[part], local.to(self._device), group_id, weight=weight, n_groups=len(group_id))
 
     def _take(self, rows: Tensor, local: Tensor, group_id: Tensor) -> Batches:
@@ -126,8 +126,10 @@ class GroupedExamples:
         return (inside + turn.repeat_interleave(taken[starts])) % size
 
     @cached_property
-    def _whole_weight(self) -> Tensor:
-        assert self.weight is not None
+    def whole_weight(self) -> Tensor | None:
+        """What each row counts when all rows of its group are there, (N,); None where all count the same."""
+        if self.weight is None:
+            return None
         return balance(self.weight, self.group.to(self._device), self.n_groups)
 
 

@@ -11,6 +11,8 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from leaflearn.core.robust_losses import GeneralizedCrossEntropy, Huber
+
 
 class Loss(Protocol):
     """What the algorithm asks of a loss."""
@@ -64,4 +66,4 @@ class CrossEntropy:
         return float(torch.special.entr(share).sum())
 
 
-LOSSES: dict[str, type[Loss]] = {"squared": SquaredError, "cross-entropy": CrossEntropy}
+LOSSES: dict[str, type[Loss]] = {"squared": SquaredError, "robust": Huber, "cross-entropy": CrossEntropy, "gce": GeneralizedCrossEntropy}

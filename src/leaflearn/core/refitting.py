@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from leaflearn.core.allocation import Rule, settled_at, temperature_of
 from leaflearn.core.row_losses import ConstantModel, Fitted, Floats, RowLosses
 from leaflearn.core.training import NonFiniteLossError
+from leaflearn.core.trimming import trim_groups
 
 Ints = NDArray[np.int64]
 Take = Callable[[Any, Ints], Any]  # rows of whatever container x is
@@ -74,6 +75,7 @@ def refit(
     out_of_fold: bool | Literal["auto"] = "auto",
     n_folds: int = 5,
     sample_weight: Floats | None = None,
+    trim: float = 0.0,
     start: Ints | None = None,
     take: Take = operator.getitem,
     rng: np.random.Generator,
@@ -101,6 +103,8 @@ def refit(
         Parts of the out-of-fold scores. Two are too few: their models share no group and need not agree which context is which.
     sample_weight
         Weighs the rows inside their group; every group has mass 1. A model whose `fit` takes no weights gets plain rows.
+    trim
+        Share of each group's rows, those with the largest loss, that its score leaves out.
     start
         Contexts (m,) from which the first start goes; the others begin with a random partition of the groups.
     on_iteration
@@ -120,7 +124,7 @@ def refit(
     >>> sorted(round(float(model.coef_[0]), 3) for model in found.models)
     [-2.0, 2.0]
     """
-    task = _Task(make_model, x, np.asarray(y), np.asarray(group), _balance(sample_weight, group), row_losses, take)
+    task = _Task(make_model, x, np.asarray(y), np.asarray(group), _balance(sample_weight, group), row_losses, take, trim)
     judge = n_contexts > 1 and (task.learns_by_heart(n_contexts, rng) if out_of_fold == "auto" else bool(out_of_fold))
     n_starts = (STARTS_OUT_OF_FOLD if judge else STARTS) if n_init == "auto" else n_init
     n_refits = (MAX_ITER_OUT_OF_FOLD if judge else MAX_ITER) if max_iter == "auto" else max_iter
@@ -130,7 +134,7 @@ def refit(
         first = start if i == 0 and start is not None else stream.permutation(np.arange(task.n_groups) % n_contexts)
         run = _Run(task, rule, np.eye(n_contexts)[first], task.splits(n_folds if judge else 1, stream), stream)
         stop = run.run(n_refits if n_contexts > 1 else 1, i, on_iteration)
-        restarts.append({"error": run.loss, "kept": False, "n_iter": len(run.history), "converged": run.converged or n_contexts == 1})
+        restarts.append(run.tell())
         if best is None or run.loss < best.loss:  # only the best so far is kept in memory
             best, kept = run, i
         if stop:
@@ -169,6 +173,7 @@ class _Task:
     weight: Floats  # sums to its size in each group    (N,)
     row_losses: RowLosses
     take: Take
+    trim: float = 0.0
 
     @cached_property
     def sizes(self) -> Ints:
@@ -201,8 +206,10 @@ class _Task:
 
     def score(self, fitted: Fitted, split: _Split) -> Floats:
         """Summed loss of every group that is judged, 0 for the others, shape (m,)."""
-        losses = self.row_losses(fitted, split.x, self.y[split.rows]) * self.weight[split.rows]
-        return np.bincount(self.group[split.rows], losses, self.n_groups).astype(np.float64)
+        losses, group = self.row_losses(fitted, split.x, self.y[split.rows]), self.group[split.rows]
+        if self.trim:
+            losses = trim_groups(torch.as_tensor(losses), torch.as_tensor(group), self.n_groups, self.trim).numpy()
+        return np.bincount(group, losses * self.weight[split.rows], self.n_groups).astype(np.float64)
 
     def splits(self, n_folds: int, rng: np.random.Generator) -> list[_Split]:
         """Each fold of the groups judged by those who learn from the rest; one fold is everybody by everybody."""
@@ -271,6 +278,13 @@ class _Run:
             stop = tell is not None and bool(tell(number, {**self.history[-1], "max_iter": max_iter}))
         self.weights = self.allocate(progress=1.0)  # the temperature's last word
         return stop
+
+    def tell(self) -> dict[str, Any]:
+        """What became of this start."""
+        curve = np.array([row["loss"] for row in self.history])
+        is_still = self.converged or self.n_contexts == 1
+        fate = {"error": self.loss, "kept": False, "n_iter": len(self.history), "converged": is_still}
+        return {**fate, "curve": curve, "contexts": self.contexts}
 
     def iterate(self, progress: float) -> None:
         began, before = time.perf_counter(), self.weights

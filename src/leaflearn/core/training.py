@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from leaflearn.core.algorithm import score, step
+from leaflearn.core.algorithm import score, score_rows, step, sum_by_group
 from leaflearn.core.allocation import Rule, settled_at, temperature_of
 from leaflearn.core.batches import GroupedExamples
 from leaflearn.core.losses import Loss
@@ -77,6 +77,8 @@ class Training:
         Stop when the objective has not fallen by a share `tol` for that many epochs, once temperature and learning rate have come down.
     max_grad_norm
         Clip each model's gradient to this norm; None leaves it alone.
+    trim
+        Share of each group's rows, those with the largest loss, that its score leaves out.
     stage
         A name that tells callbacks which of several trainings this is.
 
@@ -109,6 +111,7 @@ class Training:
         tol: float = 1e-4,
         n_iter_no_change: int | None = None,
         max_grad_norm: float | None = None,
+        trim: float = 0.0,
         generator: torch.Generator | None = None,
         callbacks: Sequence[Callback] = (),
         stage: str = "training",
@@ -116,7 +119,7 @@ class Training:
         self.models, self.data, self.loss, self.rule, self.optimizer = models, data, loss, rule, optimizer
         self.max_epochs, self.groups_per_step, self.rows_per_group = max_epochs, groups_per_step, rows_per_group
         self.schedule = SCHEDULES[schedule] if isinstance(schedule, str) else schedule
-        self.tol, self.n_iter_no_change, self.max_grad_norm = tol, n_iter_no_change, max_grad_norm
+        self.tol, self.n_iter_no_change, self.max_grad_norm, self.trim = tol, n_iter_no_change, max_grad_norm, trim
         self.generator = generator or torch.Generator().manual_seed(0)
         self.callbacks, self.stage = callbacks, stage
         self.epoch = 0
@@ -149,7 +152,9 @@ class Training:
         stop = False
         for batches in self.data.meta_batches(self.groups_per_step, self.generator, self.rows_per_group):
             self._set_learning_rate()
-            self.last = step(self.models, batches, self.loss, self.rule, self.optimizer, self.progress, self.generator, self.max_grad_norm)
+            self.last = step(
+                self.models, batches, self.loss, self.rule, self.optimizer, self.progress, self.generator, self.max_grad_norm, self.trim
+            )
             self.n_steps += 1
             self._refuse_non_finite(self.last.value)
             self.contexts[..., batches.group_id] = self.last.weights.argmax(-1).cpu()
@@ -179,7 +184,7 @@ class Training:
 
     def score_all_groups(self) -> Tensor:
         """Summed loss of every model on every group of the training set, shape (..., m, K)."""
-        return score_groups(self.models, self.data, self.loss)
+        return score_groups(self.models, self.data, self.loss, self.trim)
 
     def columns(self, restart: int | None = None) -> dict[str, NDArray[Any]]:
         """The history as arrays of equal length; of one restart where there are several."""
@@ -247,7 +252,7 @@ class Training:
         )
 
 
-def score_groups(models: ModelSet, data: GroupedExamples, loss: Loss) -> Tensor:
+def score_groups(models: ModelSet, data: GroupedExamples, loss: Loss, trim: float = 0.0) -> Tensor:
     """Summed loss of every model on every group, a bounded number of rows at a time, shape (..., m, K).
 
     Examples
@@ -259,6 +264,10 @@ def score_groups(models: ModelSet, data: GroupedExamples, loss: Loss) -> Tensor:
     >>> score_groups(make_model_set(lambda: torch.nn.Linear(1, 1), (4,)), data, SquaredError()).shape
     torch.Size([2, 4])
     """
+    if trim:  # which rows of a group are the worst shows only when all of them are there
+        rows = [score_rows(models, chunk, loss).cpu().double() for chunk in data.chunks(ROWS_AT_ONCE)]
+        weight = None if data.whole_weight is None else data.whole_weight.cpu()
+        return sum_by_group(torch.cat(rows, -1), data.group.cpu(), data.n_groups, weight, trim)
     *restarts, n_contexts = models.shape
     total = torch.zeros(*restarts, data.n_groups, n_contexts, dtype=torch.float64)
     for chunk in data.chunks(ROWS_AT_ONCE):

@@ -5,9 +5,11 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing, check_random_state, get_tags
@@ -17,24 +19,32 @@ from leaflearn.conflict.start import Start
 from leaflearn.core.allocation import Rule
 from leaflearn.core.losses import Loss
 from leaflearn.core.training import ROWS_AT_ONCE, Callback, Schedule
+from leaflearn.core.trimming import trim_groups
 from leaflearn.data.grouping import as_labels, encode_groups, find_groups, position_in_group
-from leaflearn.estimators.engines import ENGINES, Examples, Fitting, choose_engine, find_start_for
+from leaflearn.estimators.changing import ChangingContexts
+from leaflearn.estimators.contexts import ContextSet
+from leaflearn.estimators.diagnostics import diagnose
+from leaflearn.estimators.engines import ENGINES, Examples, Fitting, choose_engine, find_start_for, read_conflict, starts_from_conflict
 from leaflearn.estimators.identification import Identification, posterior
 from leaflearn.estimators.inputs import check_rows, check_weights, check_X
+from leaflearn.estimators.local_models import LocalModels
+from leaflearn.estimators.memory import remember
+from leaflearn.estimators.novelty import LIMIT, HeldOut, choose_held_out, sum_by_group
 from leaflearn.estimators.parameters import check_parameters
 from leaflearn.recipe import MakeOptimizer, RecoveryWarning
 
 
-class BaseLeaf(BaseEstimator):
+class BaseLeaf(ChangingContexts, BaseEstimator):
     """K local models, and the contexts they were found to answer for. See `LeafRegressor` and `LeafClassifier`."""
 
     # Groups travel through pipelines and searches without being asked for: without them there is nothing to find.
     __metadata_request__fit = {"groups": True}
+    __metadata_request__partial_fit = {"groups": True}
     __metadata_request__score = {"groups": True}
 
     def __init__(
         self,
-        n_contexts: int | str = 2,
+        n_contexts: int | str = "auto",
         *,
         local_model: Any = None,
         allocation: str | Rule = "annealed",
@@ -49,6 +59,7 @@ class BaseLeaf(BaseEstimator):
         groups_per_step: int = 32,
         rows_per_group: int | None = 32,
         max_grad_norm: float | None = None,
+        trim: float = 0.0,
         tol: float = 1e-4,
         n_iter_no_change: int | None = 20,
         refresh: bool = True,
@@ -72,6 +83,7 @@ class BaseLeaf(BaseEstimator):
         self.groups_per_step = groups_per_step
         self.rows_per_group = rows_per_group
         self.max_grad_norm = max_grad_norm
+        self.trim = trim
         self.tol = tol
         self.n_iter_no_change = n_iter_no_change
         self.refresh = refresh
@@ -108,9 +120,14 @@ class BaseLeaf(BaseEstimator):
             examples = self._check_examples(X, y, groups, sample_weight)
             random_state = check_random_state(self.random_state)
             start = find_start_for(self, examples, random_state)
+            self._warn_about_single_rows(examples, start)
             self.n_contexts_ = self._count_contexts(start)
-            examples = self._set_aside(examples, start)
-            self._adopt(ENGINES[self._engine](self, examples, start, random_state), examples)
+            examples = self._set_aside(examples, start if starts_from_conflict(self) else None)
+            fitting = ENGINES[self._engine](self, examples, start, random_state)
+            self._adopt(fitting, examples)
+            self._diagnose(examples, start, random_state)
+            self._held_out = self._hold_out(fitting, examples, random_state)
+            self.memory_ = remember(examples, self.contexts_, np.random.default_rng(random_state.randint(2**31 - 1)))
         except BaseException:  # a fit that fails, or is interrupted, leaves the estimator as it was
             self.__dict__ = before
             raise
@@ -156,7 +173,7 @@ class BaseLeaf(BaseEstimator):
         Parameters
         ----------
         X, y
-            Labelled rows.
+            Labelled rows. Labels that were not there in training are welcome: they speak for no context, and for a new one.
         groups : array of shape (n_samples,), default=None
             The source of each row; without it all rows are one source.
         abstain : bool, default=False
@@ -172,12 +189,25 @@ class BaseLeaf(BaseEstimator):
         target = self._check_y(y, reset=False)
         check_rows(X, target)
         labels, group = encode_groups(np.zeros(len(target), dtype=int) if groups is None else groups, len(target))
-        losses = self._local_models.losses(X, target)  #                                            (N, K)
-        scores = np.stack([np.bincount(group, column) for column in losses.T], 1)  #                (m, K)
-        mean = scores.min(1) / np.bincount(group)
-        best = scores.argmin(1)
-        limit = 0.5 * (1.0 + self._novelty[best])  # half-way between the context's own training groups and no explanation at all
-        return Identification.from_scores(labels, scores / self._temperature, mean / self._constant_loss, limit, abstain)
+        losses = self._losses_where_known(X, target)  #                                             (N, K)
+        scores = sum_by_group(self._trimmed(np.nan_to_num(losses, nan=0.0, posinf=np.inf), group), group)  # (m, K)
+        novelty = self._held_out.novelty(losses, group, scores.argmin(1))
+        no_label_is_known = np.bincount(group, ~np.isnan(losses[:, 0])) == 0
+        return Identification.from_scores(labels, scores / self._temperature, novelty, (novelty > LIMIT) | no_label_is_known, abstain)
+
+    def _trimmed(self, losses: NDArray[np.float64], group: NDArray[np.intp]) -> NDArray[np.float64]:
+        """The losses (N, K) with 0 for the worst rows of each group, as in training."""
+        return trim_groups(torch.as_tensor(losses.T), torch.as_tensor(group), int(group.max()) + 1, self.trim).numpy().T
+
+    def _losses_where_known(self, X: Any, target: NDArray[Any]) -> NDArray[np.float64]:
+        """Loss of every row under every local model, (N, K); NaN where the class number is -1, for a label nobody has seen."""
+        rows = np.flatnonzero(target >= 0) if hasattr(self, "classes_") else np.arange(len(target))
+        if len(rows) == len(target):
+            return self._local_models.losses(X, target)
+        losses = np.full((len(target), self.n_contexts_), np.nan)
+        if len(rows):
+            losses[rows] = self._local_models.losses(_safe_indexing(X, rows), target[rows])
+        return losses
 
     def _score(self, metric: Callable[..., float], X: Any, y: Any, groups: Any, sample_weight: Any) -> float:
         if groups is None:
@@ -243,9 +273,8 @@ class BaseLeaf(BaseEstimator):
                 f"there are fewer groups ({len(self.groups_)}, n_samples={len(target)}) than contexts (n_contexts={self.n_contexts}); "
                 "give more groups or ask for fewer contexts."
             )
-        self._warn_about_single_rows(group)
         is_classifier = hasattr(self, "classes_")
-        if is_classifier and len(np.unique(target)) < 2:
+        if is_classifier and len(np.unique(target)) < 2 and getattr(self, "_all_classes", None) is None:
             raise ValueError(
                 f"y holds one class only, {self.classes_[target[:1]].tolist()[0]!r}, but a classifier needs at least two classes."
             )
@@ -254,9 +283,7 @@ class BaseLeaf(BaseEstimator):
     def _count_contexts(self, start: Start | None) -> int:
         if not isinstance(self.n_contexts, str):
             return int(self.n_contexts)
-        if start is None:
-            raise ValueError("n_contexts='auto' reads their number off inputs that are finite numbers, and X is not; give a number.")
-        return int(start.contexts.max()) + 1 if start.is_trusted else 1
+        return int(start.contexts.max()) + 1 if start is not None and start.is_trusted else 1
 
     def _set_aside(self, examples: Examples, start: Start | None) -> Examples:
         """Rows that seem to belong to another context than their group's teach nobody, and are told in `outliers_`."""
@@ -265,44 +292,92 @@ class BaseLeaf(BaseEstimator):
         self.outliers_[examples.row[start.is_stranger]] = True
         return examples.without(start.is_stranger)
 
-    def _warn_about_single_rows(self, group: NDArray[np.intp]) -> None:
-        if self.n_contexts == 1 or np.bincount(group).max() > 1:
+    def _warn_about_single_rows(self, examples: Examples, start: Start | None) -> None:
+        if (
+            self.n_contexts == 1
+            or np.bincount(examples.group).max() > 1
+            or (start is not None and start.kind == "labels" and start.is_trusted)
+        ):
             return
-        exception = ", unless every context has labels of its own" if hasattr(self, "classes_") else ""
+        exception = ", unless every context has labels of its own" if examples.is_classifier else ""
         warnings.warn(
             f"Every group has a single row, and single rows cannot tell contexts apart{exception}; "
             "pass groups= (annotator, site, session, ...) so that rows known to share a context stay together. In a pipeline or search, "
             "groups arrive only with sklearn.set_config(enable_metadata_routing=True).",
             RecoveryWarning,
-            stacklevel=4,
+            stacklevel=3,
         )
 
     def _adopt(self, fitting: Fitting, examples: Examples) -> None:
-        """Keep the fitted contexts, ordered by falling usage, and what can be said of them."""
-        usage = np.bincount(fitting.scores.argmin(1), minlength=self.n_contexts_) / len(fitting.scores)
-        self.context_order_ = np.argsort(-usage, kind="stable")
-        scores = fitting.scores[:, self.context_order_]  #                                          (m, K)
-        sizes = np.bincount(examples.group)
-        self._local_models = fitting.local_models.reordered(self.context_order_)
-        self.local_models_ = self._local_models.models
-        self.contexts_ = scores.argmin(1)
-        self.usage_ = usage[self.context_order_]
-        self.history_ = {**fitting.history, "usage": fitting.history["usage"][:, self.context_order_]}
+        """Keep the fitted contexts and what can be said of them."""
+        self.history_, self.context_order_ = fitting.history, np.arange(self.n_contexts_)
         self.n_iter_ = len(fitting.history["epoch"])
         self.restarts_, self.best_restart_, self.converged_ = fitting.restarts, fitting.best_restart, fitting.converged
         self.init_ = fitting.init
         self.selection_ = fitting.selection
         self._constant_loss = fitting.constant_loss or 1.0  # constant targets leave nothing to explain: any unit will do
         self._temperature = self._noise(fitting, examples)
-        self.probabilities_ = posterior(scores / self._temperature)
-        mean = scores.min(1) / sizes / self._constant_loss
-        self._novelty = np.array([mean[self.contexts_ == k].mean() if usage_k else 1.0 for k, usage_k in enumerate(self.usage_)])
-        self.empirical_error_ = self._empirical_error(scores.min(1) / sizes, examples)
+        self._sizes = np.bincount(examples.group)  #                                                (m,)
+        self._is_aside = np.zeros(len(self._sizes), dtype=bool)  # groups that no context explains, see partial_fit
+        self._arrange(fitting.local_models, fitting.scores, examples)
+
+    def _arrange(self, local_models: LocalModels, scores: NDArray[np.float64], examples: Examples) -> NDArray[np.intp]:
+        """Set all that depends on the contexts, ordered by falling usage, from the scores (m, K); the answer is their order."""
+        self.n_contexts_ = scores.shape[1]
+        usage = np.bincount(scores.argmin(1), minlength=self.n_contexts_) / len(scores)
+        order = np.argsort(-usage, kind="stable")
+        self._scores = scores[:, order]
+        self._local_models = local_models.reordered(order)
+        self.local_models_ = self._local_models.models
+        self.contexts_ = self._scores.argmin(1)
+        self.usage_ = usage[order]
+        self.context_order_ = self.context_order_[order]
+        self.history_ = {**self.history_, "usage": self.history_["usage"][:, order]}
+        self.probabilities_ = posterior(self._scores / self._temperature)
+        self.empirical_error_ = self._empirical_error(self._scores.min(1) / self._sizes, examples)
+        return order
+
+    def _diagnose(self, examples: Examples, start: Start | None, random_state: np.random.RandomState) -> None:
+        """Say what speaks against the contexts that were found, where something does."""
+        reading = start.reading if start is not None else None
+        if reading is None and self.n_contexts_ > 1:
+            reading = read_conflict(examples, random_state)
+        mean = self._scores / self._sizes[:, None]
+        found = diagnose(reading, mean, self.restarts_, self._constant_loss, self.converged_)
+        self.stability_ = found.stability
+        self.converged_ = found.looks_right
+        if not found.looks_right:
+            warnings.warn(f"The contexts may not be the right ones. {' '.join(found.doubts)}", RecoveryWarning, stacklevel=3)
+
+    def _take_over(self, found: ContextSet) -> None:
+        """Keep contexts that were pruned, merged or opened instead of the present ones; new ones come last in the history, unused."""
+        is_new = found.origin < 0
+        usage = np.where(is_new, 0.0, self.history_["usage"][:, found.origin])  #                   (T, K)
+        self.history_ = {**self.history_, "usage": usage}
+        numbers = self.context_order_[found.origin]
+        self.context_order_ = np.where(is_new, self.context_order_.max() + np.cumsum(is_new), numbers)
+        order = self._arrange(found.local_models, found.scores, self.memory_)
+        self._held_out = replace(found.held_out, losses=[found.held_out.losses[k] for k in order])
+
+    def _hold_out(self, fitting: Fitting, examples: Examples, random_state: np.random.RandomState) -> HeldOut:
+        """What losses each context shows on rows that its model has not seen: local models learn again without some of the groups."""
+        seed = int(random_state.randint(2**31 - 1))
+        learn, held = choose_held_out(examples.X, examples.group, self.contexts_, np.random.default_rng(seed))
+        if not len(held):
+            return HeldOut.unknown(self.n_contexts_)
+        try:
+            again = fitting.learn_again(learn, self.contexts_, seed)
+            losses = again.losses(_safe_indexing(examples.X, held), examples.y[held])  #            (H, K)
+        except ValueError:  # a local model that cannot learn from fewer rows: the fit stands, and nothing is called new
+            return HeldOut.unknown(self.n_contexts_)
+        return HeldOut.of(losses, examples.group[held], self._constant_loss)
 
     def _mean_over_groups(self, rows: NDArray[np.float64], examples: Examples) -> float:
         """Mean over groups of the weighted mean over their rows."""
         weight = np.ones(len(rows)) if examples.weight is None else examples.weight
-        return float((np.bincount(examples.group, rows * weight) / np.bincount(examples.group, weight)).mean())
+        mass = np.bincount(examples.group, weight)
+        is_there = mass > 0  # of some groups no row may be in memory
+        return float((np.bincount(examples.group, rows * weight)[is_there] / mass[is_there]).mean())
 
     # ---- asking the local models ------------------------------------------------------------------------------------------------------
 

@@ -26,7 +26,7 @@ class LeafClassifier(ClassifierMixin, BaseLeaf):
 
     Parameters
     ----------
-    n_contexts : int or "auto", default=2
+    n_contexts : int or "auto", default="auto"
         Number of contexts. "auto" reads it off the data, before anything is trained: the smallest number whose contexts foretell held-out
         rows of their groups as well as larger numbers do; 1 where nothing conflicts. See `selection_`.
     local_model : None, callable or scikit-learn classifier, default=None
@@ -38,14 +38,16 @@ class LeafClassifier(ClassifierMixin, BaseLeaf):
         How groups are shared out: soft at first and hard in the end; LEAF as printed; LEAF-EM; textbook EM; or an object of your own.
     temperature : float or "auto", default="auto"
         Of the allocation, in units of the loss.
-    init : {"auto", "conflict", "random"}, default="auto"
+    init : {"auto", "conflict", "seeded", "random"}, default="auto"
         How starts are made: "conflict" reads contexts off the disagreement itself, with smooth models in closed form, before anything is
-        trained, and goes to random starts where they explain too little; "auto" does so for the annealed rule and inputs that are numbers.
+        trained, and goes to random starts where they explain too little; "seeded" does so too, but lets each further context begin with
+        groups that are explained badly so far, like k-means++; "auto" is "conflict" for the annealed rule.
     n_init : int or "auto", default="auto"
         Number of starts, of which the best is kept; "auto" makes four of small networks, which run side by side, one of large ones;
         of scikit-learn models four, or one where they are scored out of fold.
-    loss : {"auto", "cross-entropy"} or loss object, default="auto"
-        Loss of a network.
+    loss : {"auto", "cross-entropy", "gce"} or loss object, default="auto"
+        Loss of a network; "auto" is cross-entropy. "gce", generalized cross-entropy, hardly learns from labels that it finds absurd: for
+        data with wrong labels, where right and wrong answers matter more than probabilities, which come out too sure.
     optimizer : {"adamw", "adam", "sgd"} or callable, default="adamw"
         Optimizer of a network, or a callable `(parameters, lr=...)` such as `torch.optim.RMSprop`.
     learning_rate : float, default=0.003
@@ -62,6 +64,10 @@ class LeafClassifier(ClassifierMixin, BaseLeaf):
         At most this many rows of a group in a step, drawn anew in each pass.
     max_grad_norm : float or None, default=None
         Clip each local model's gradient to this norm.
+    trim : float, default=0.0
+        Share of each group's rows, at least 0 and less than 0.5, that is left out when its context is chosen: under each local model those
+        with the largest loss, rounded down, so that groups of fewer than `1 / trim` rows lose none. Then a few wrong rows do not decide.
+        The local models still learn from all rows.
     tol, n_iter_no_change : float, int or None, default=1e-4, 20
         Stop when the objective has not fallen by a share `tol` for this many passes; None never stops early.
     refresh : bool, default=True
@@ -98,7 +104,7 @@ class LeafClassifier(ClassifierMixin, BaseLeaf):
     history_ : dict of arrays
         One row an epoch, or a refit: epoch, loss, changed, usage, temperature, seconds; of networks learning_rate too.
     restarts_ : list of dict
-        Every start's fate: error, kept, n_iter, converged.
+        Every start's fate: error, kept, n_iter, converged, its `curve` of losses and the `contexts` of the groups, in numbers of its own.
     best_restart_ : int
         Which of them was kept.
     context_order_ : ndarray of shape (n_contexts_,)
@@ -106,14 +112,22 @@ class LeafClassifier(ClassifierMixin, BaseLeaf):
     n_iter_ : int
         Epochs, or refits, of the start that was kept.
     converged_ : bool
-        Whether the allocation stood still at the end.
+        Whether the contexts look right: the allocation stood still, no other explains unseen groups much better, nor one context more, and
+        equally good starts agree. Where not, a `RecoveryWarning` says what speaks against them and what to do.
+    stability_ : float
+        Share of groups, weighed by how clearly they tell, on which the least agreeing of the equally good starts agrees with the fit.
     init_ : str
         How the start was made, and why.
     outliers_ : ndarray of shape (n_samples,)
-        Rows that seem to belong to another context than their group's; they were left out. None are looked for where they are few.
+        Rows that seem to belong to another context than their group's, and rows whose label the rest of their context contradicts; they
+        were left out. Of either kind, none are left out where they are few.
+    memory_ : leaflearn.estimators.engines.Examples
+        At most 2,000 of the training rows, groups of each context in turn, from which `prune`, `merge` and `partial_fit` learn on. They are
+        pickled with the estimator; set it to None to forget them, after which none of the three can train.
     selection_ : dict of arrays
         For 1, 2, ... contexts, as far as they were tried without training: n_contexts, error (of groups under the best model, which has
-        not seen them) and held_out (of rows in the context that the others of their group chose), in units of the targets' variance.
+        not seen them), held_out (of rows in the context that the others of their group chose) and train_error, in units of the targets'
+        variance; aic, bic and icl of the smooth models as a mixture of Gaussian regressions.
 
     Examples
     --------
@@ -134,13 +148,23 @@ class LeafClassifier(ClassifierMixin, BaseLeaf):
     def _check_y(self, y: Any, reset: bool) -> NDArray[np.intp]:
         labels = check_classification_y(y, type(self).__name__)
         if reset:
+            all_classes = getattr(self, "_all_classes", None)
             self.classes_, numbers = np.unique(labels, return_inverse=True)
-            return numbers
+            if all_classes is None:
+                return numbers
+            self.classes_ = np.unique(check_classification_y(all_classes, type(self).__name__))
+            if not np.isin(labels, self.classes_).all():
+                stranger = labels[~np.isin(labels, self.classes_)].tolist()[0]
+                raise ValueError(f"y holds {stranger!r}, but classes={self.classes_.tolist()}; name all labels in classes.")
         known = {label: i for i, label in enumerate(self.classes_.tolist())}
-        strangers = [label for label in dict.fromkeys(labels.tolist()) if label not in known]
-        if strangers:
-            raise ValueError(f"y holds {strangers[0]!r}, a label that was not there in training; known are {self.classes_.tolist()}.")
-        return np.array([known[label] for label in labels.tolist()], dtype=np.intp)
+        numbers = np.array([known.get(label, -1) for label in labels.tolist()], dtype=np.intp)  # -1: was not there in training
+        is_text = isinstance(self.classes_.tolist()[0], str)
+        for stranger in labels[numbers < 0].tolist():
+            if isinstance(stranger, str) != is_text:  # "1" for 1 is a slip of the pen, and no news
+                raise ValueError(
+                    f"y holds {stranger!r}, but the labels in training were {self.classes_.tolist()}; give labels of the same type."
+                )
+        return numbers
 
     def _answer(self, outputs: NDArray[np.float64]) -> NDArray[Any]:
         return self.classes_[outputs.argmax(-1)]

@@ -7,7 +7,7 @@ losses(X, y)  loss of every row under every local model, in the units of trainin
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 import torch
@@ -35,8 +35,11 @@ class LocalModels(Protocol):
     def losses(self, X: Any, y: NDArray[Any]) -> Floats:
         """Loss of every row under every local model, shape (N, K)."""
 
-    def reordered(self, order: NDArray[np.intp]) -> LocalModels:
-        """The same local models in another order."""
+    def reordered(self, order: NDArray[np.intp]) -> Self:
+        """The same local models in another order, or some of them."""
+
+    def joined(self, others: Self) -> Self:
+        """These, and then those."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,9 @@ class NetworkModels:
 
     def reordered(self, order: NDArray[np.intp]) -> NetworkModels:
         return replace(self, models=[self.models[k] for k in order])
+
+    def joined(self, others: NetworkModels) -> NetworkModels:
+        return replace(self, models=[*self.models, *others.models])
 
     def _raw(self, X: NDArray[Any]) -> Tensor:
         answers = self._logits(X)
@@ -97,6 +103,9 @@ class RefittedModels:
 
     def reordered(self, order: NDArray[np.intp]) -> RefittedModels:
         return replace(self, fitted=[self.fitted[k] for k in order])
+
+    def joined(self, others: RefittedModels) -> RefittedModels:
+        return replace(self, fitted=[*self.fitted, *others.fitted])
 
     def _probabilities(self, model: Any, X: Any) -> Floats:
         """Columns for all classes: a context may have met only some of them."""

@@ -12,7 +12,7 @@ from leaflearn.core.training import SCHEDULES, Callback
 from leaflearn.estimators.engines import choose_engine
 from leaflearn.recipe import OPTIMIZERS
 
-NAMES: dict[str, Collection[str]] = {"init": ("auto", "conflict", "random"), "optimizer": OPTIMIZERS, "schedule": SCHEDULES}
+NAMES: dict[str, Collection[str]] = {"init": ("auto", "conflict", "seeded", "random"), "optimizer": OPTIMIZERS, "schedule": SCHEDULES}
 COUNTS: dict[str, tuple[Any, ...]] = {  # whole numbers, and what else they may be
     "n_init": ("auto",),
     "max_epochs": ("auto",),
@@ -51,6 +51,8 @@ def check_parameters(estimator: Any) -> None:
             raise ValueError(f"{name}={value!r}, but a positive number was expected.")
     if not isinstance(estimator.tol, numbers.Real) or float(estimator.tol) < 0:
         raise ValueError(f"tol={estimator.tol!r}, but a number of at least 0 was expected.")
+    if isinstance(estimator.trim, bool) or not isinstance(estimator.trim, numbers.Real) or not 0 <= float(estimator.trim) < 0.5:
+        raise ValueError(f"trim={estimator.trim!r}, but a number of at least 0 and less than 0.5 was expected.")
     if estimator.out_of_fold not in (True, False, "auto"):
         raise ValueError(f"out_of_fold={estimator.out_of_fold!r} is not known; choose one of True, False, 'auto'.")
     if not all(isinstance(callback, Callback) for callback in estimator.callbacks or ()):

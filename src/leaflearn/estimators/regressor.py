@@ -12,7 +12,8 @@ from sklearn.utils import column_or_1d, get_tags
 
 from leaflearn.estimators.base import BaseLeaf
 from leaflearn.estimators.engines import Examples, Fitting
-from leaflearn.estimators.inputs import Scaling, check_regression_y
+from leaflearn.estimators.inputs import check_regression_y
+from leaflearn.estimators.local_models import NetworkModels
 
 FLOOR = 1e-12  # of the noise variance, in units of the variance of y: a perfect fit still has a posterior
 
@@ -24,7 +25,7 @@ class LeafRegressor(RegressorMixin, BaseLeaf):
 
     Parameters
     ----------
-    n_contexts : int or "auto", default=2
+    n_contexts : int or "auto", default="auto"
         Number of contexts. "auto" reads it off the data, before anything is trained: the smallest number whose contexts foretell held-out
         rows of their groups as well as larger numbers do; 1 where nothing conflicts. See `selection_`.
     local_model : None, callable or scikit-learn regressor, default=None
@@ -35,14 +36,16 @@ class LeafRegressor(RegressorMixin, BaseLeaf):
         How groups are shared out: soft at first and hard in the end; LEAF as printed; LEAF-EM; textbook EM; or an object of your own.
     temperature : float or "auto", default="auto"
         Of the allocation, in units of the loss (of the variance of y, with the default local model).
-    init : {"auto", "conflict", "random"}, default="auto"
+    init : {"auto", "conflict", "seeded", "random"}, default="auto"
         How starts are made: "conflict" reads contexts off the disagreement itself, with smooth models in closed form, before anything is
-        trained, and goes to random starts where they explain too little; "auto" does so for the annealed rule and inputs that are numbers.
+        trained, and goes to random starts where they explain too little; "seeded" does so too, but lets each further context begin with
+        groups that are explained badly so far, like k-means++; "auto" is "conflict" for the annealed rule.
     n_init : int or "auto", default="auto"
         Number of starts, of which the best is kept; "auto" makes four of small networks, which run side by side, one of large ones;
         of scikit-learn models four, or one where they are scored out of fold.
-    loss : {"auto", "squared"} or loss object, default="auto"
-        Loss of a network.
+    loss : {"auto", "squared", "robust"} or loss object, default="auto"
+        Loss of a network; "auto" is the squared error. "robust" (Huber) grows in a straight line beyond a tenth of the spread of y, so that
+        rows that are far off pull no harder. A module of your own sees y as it is: pass it `Huber(scale=...)` in the units of y.
     optimizer : {"adamw", "adam", "sgd"} or callable, default="adamw"
         Optimizer of a network, or a callable `(parameters, lr=...)` such as `torch.optim.RMSprop`.
     learning_rate : float, default=0.003
@@ -59,6 +62,10 @@ class LeafRegressor(RegressorMixin, BaseLeaf):
         At most this many rows of a group in a step, drawn anew in each pass.
     max_grad_norm : float or None, default=None
         Clip each local model's gradient to this norm.
+    trim : float, default=0.0
+        Share of each group's rows, at least 0 and less than 0.5, that is left out when its context is chosen: under each local model those
+        with the largest loss, rounded down, so that groups of fewer than `1 / trim` rows lose none. Then a few wrong rows do not decide.
+        The local models still learn from all rows.
     tol, n_iter_no_change : float, int or None, default=1e-4, 20
         Stop when the objective has not fallen by a share `tol` for this many passes; None never stops early.
     refresh : bool, default=True
@@ -93,7 +100,7 @@ class LeafRegressor(RegressorMixin, BaseLeaf):
     history_ : dict of arrays
         One row an epoch, or a refit: epoch, loss, changed, usage, temperature, seconds; of networks learning_rate too.
     restarts_ : list of dict
-        Every start's fate: error, kept, n_iter, converged.
+        Every start's fate: error, kept, n_iter, converged, its `curve` of losses and the `contexts` of the groups, in numbers of its own.
     best_restart_ : int
         Which of them was kept.
     context_order_ : ndarray of shape (n_contexts_,)
@@ -101,14 +108,21 @@ class LeafRegressor(RegressorMixin, BaseLeaf):
     n_iter_ : int
         Epochs, or refits, of the start that was kept.
     converged_ : bool
-        Whether the allocation stood still at the end.
+        Whether the contexts look right: the allocation stood still, no other explains unseen groups much better, nor one context more, and
+        equally good starts agree. Where not, a `RecoveryWarning` says what speaks against them and what to do.
+    stability_ : float
+        Share of groups, weighed by how clearly they tell, on which the least agreeing of the equally good starts agrees with the fit.
     init_ : str
         How the start was made, and why.
     outliers_ : ndarray of shape (n_samples,)
         Rows that seem to belong to another context than their group's; they were left out. None are looked for where they are few.
+    memory_ : leaflearn.estimators.engines.Examples
+        At most 2,000 of the training rows, groups of each context in turn, from which `prune`, `merge` and `partial_fit` learn on. They are
+        pickled with the estimator; set it to None to forget them, after which none of the three can train.
     selection_ : dict of arrays
         For 1, 2, ... contexts, as far as they were tried without training: n_contexts, error (of groups under the best model, which has
-        not seen them) and held_out (of rows in the context that the others of their group chose), in units of the targets' variance.
+        not seen them), held_out (of rows in the context that the others of their group chose) and train_error, in units of the targets'
+        variance; aic, bic and icl of the smooth models as a mixture of Gaussian regressions.
 
     Examples
     --------
@@ -179,7 +193,9 @@ class LeafRegressor(RegressorMixin, BaseLeaf):
         if self._engine == "module" or self.loss not in ("auto", "squared"):
             return float(mean_losses.mean())
         if self._engine == "mlp" and examples.n_outputs == 1:
-            return float(mean_losses.mean() * Scaling.of(examples.y).scale[0] ** 2)
+            assert isinstance(self._local_models, NetworkModels)
+            assert self._local_models.y_scaling is not None
+            return float(mean_losses.mean() * self._local_models.y_scaling.scale[0] ** 2)
         outputs = self._local_models.outputs(examples.X)[np.arange(len(examples.y)), self.contexts_[examples.group]]
         return self._mean_over_groups(np.square(outputs - examples.y).mean(1), examples)
 

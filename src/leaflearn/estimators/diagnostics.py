@@ -1,0 +1,119 @@
+"""Does the fit look right? What can be seen without the truth, told in sentences that say what to do.
+
+The search with smooth models takes a second and knows nothing of the fit. So it is a second opinion: where it explains unseen groups much
+better than the fitted contexts do, or needs one context more, or where starts that explain the groups equally well disagree, the contexts
+are in doubt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leaflearn.conflict.reading import Best, Reading
+from leaflearn.conflict.selection import Counted, beats
+from leaflearn.evaluation import match_contexts
+
+BETTER = 2.0  # times better must a second opinion explain unseen groups, to be believed
+AS_GOOD = 1.5  # times the error of the best start: others up to here count as equally good
+SAME = 0.98  # share of groups, weighed in the same way, above which two allocations are one
+AGREE = 0.9  # share of groups, weighed by how clearly they tell, on which equally good starts must agree
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What speaks against a fit.
+
+    Examples
+    --------
+    >>> Diagnosis(["The starts disagree."]).looks_right
+    False
+    """
+
+    doubts: list[str] = field(default_factory=list)
+    stability: float = 1.0
+
+    @property
+    def looks_right(self) -> bool:
+        """Nothing speaks against it."""
+        return not self.doubts
+
+
+def diagnose(
+    reading: Reading | None, scores: NDArray[np.float64], restarts: Sequence[dict[str, Any]], unit: float, is_still: bool
+) -> Diagnosis:
+    """Hold a fit against a second opinion and against its own other starts.
+
+    Parameters
+    ----------
+    reading
+        Of the same data; None where smooth models cannot read them.
+    scores
+        Mean loss of every group under every local model, shape (m, K).
+    restarts
+        Of every start its `error` and its `contexts` (m,).
+    unit
+        The loss of the best constant prediction.
+    is_still
+        Whether the allocation stood still in the end.
+
+    Examples
+    --------
+    >>> scores = np.array([[0.0, 1.0], [1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
+    >>> restarts = [{"error": 0.1, "contexts": np.array([0, 1, 0, 1])}, {"error": 0.1, "contexts": np.array([0, 0, 1, 1])}]
+    >>> diagnose(None, scores, restarts, 1.0, True).doubts
+    ['Starts that explain the groups equally well agree on 50 % of them only; give more rows a group, or more groups.']
+    """
+    # Contexts without groups have nothing to be doubted.
+    used, contexts = np.unique(scores.argmin(1), return_inverse=True)
+    scores, n_contexts = scores[:, used], len(used)
+    doubts = [] if is_still else ["Groups were still moving between contexts when the fit ended; raise max_epochs."]
+    others = [r["contexts"] for r in restarts if r["error"] <= AS_GOOD * min(s["error"] for s in restarts)]
+    weight = _tell(scores, unit)
+    agreed = [_agreement(contexts, other, weight) for other in others]
+    if reading is not None and n_contexts > 1:
+        found = reading.find(n_contexts)
+        fitted = reading.judge(contexts, n_contexts, found.scale)
+        shared = _agreement(contexts[reading.groups], found.contexts, weight[reading.groups])
+        doubts += _second_opinion(reading, fitted, found, n_contexts, is_other=shared < SAME)
+        if found.error <= AS_GOOD * fitted.error:
+            agreed.append(shared)
+    stability = min(agreed, default=1.0)
+    if stability < AGREE:
+        doubts.append(
+            f"Starts that explain the groups equally well agree on {100 * stability:.0f} % of them only; "
+            "give more rows a group, or more groups."
+        )
+    return Diagnosis(doubts, stability)
+
+
+def _second_opinion(reading: Reading, fitted: Best, found: Best, n_contexts: int, is_other: bool) -> list[str]:
+    one, more = reading.find(1), reading.find(n_contexts + 1, [found.scale])
+    told = [Counted(n, best.error, best.held_out) for n, best in ((1, one), (n_contexts, fitted), (n_contexts + 1, more))]
+    if is_other and BETTER * found.error < fitted.error:
+        times = fitted.error / max(found.error, 1e-12)
+        return [f"Another allocation explains unseen groups {times:.0f} times better; set init='conflict', or raise n_init."]
+    if beats(told[2], told[1]):
+        return [f"{n_contexts + 1} contexts explain unseen rows clearly better than {n_contexts}; raise n_contexts, or set it to 'auto'."]
+    if not beats(told[1], told[0]) and fitted.error > 0.5 * one.error:
+        return [f"{n_contexts} contexts foretell unseen rows no better than one does; there may be no conflict: set n_contexts='auto'."]
+    return []
+
+
+def _tell(scores: NDArray[np.float64], unit: float) -> NDArray[np.float64]:
+    """How clearly each group tells its context: 0 where another explains it as well, 1 where none comes near, shape (m,)."""
+    if scores.shape[1] == 1:
+        return np.ones(len(scores))
+    first, second = np.partition(scores, 1, axis=1)[:, :2].T
+    return np.clip((second - first) / unit, 0.0, 1.0)
+
+
+def _agreement(a: NDArray[np.intp], b: NDArray[np.intp], weight: NDArray[np.float64]) -> float:
+    """Share of the weight on which two allocations agree, under the best match of their contexts."""
+    if not weight.sum() > 0:
+        return 1.0
+    return float(np.average(match_contexts(a, b, weight=weight)[a] == b, weights=weight))

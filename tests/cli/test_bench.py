@@ -1,0 +1,170 @@
+"""`leaflearn bench recovery`: what it runs, prints and writes, and how it ends; the runs themselves are pretended or of one epoch."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+from leaflearn.cli.main import run
+from leaflearn.experiments import recovery_suite
+from leaflearn.experiments.recovery import RULES
+from leaflearn.experiments.recovery_tasks import TASKS
+
+FILES = {"records.jsonl", "recovery.png", "tasks.png", "summary.md"}
+RULE_NAMES = "default, auto, hard, sampled, soft, annealed, oracle"
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.delenv("LEAFLEARN_DEBUG", raising=False)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def two_tasks(monkeypatch):
+    """Two tasks and nothing else, the second of ten groups."""
+    functions = TASKS["functions"]
+    for name in list(TASKS):
+        monkeypatch.delitem(TASKS, name)
+    monkeypatch.setitem(TASKS, "functions", functions)
+    monkeypatch.setitem(TASKS, "tiny", replace(functions, name="tiny", n_groups=10, bar=None))
+
+
+@pytest.fixture
+def fits(monkeypatch):
+    """Runs without fits: what was run, and what each raises or whether it recovers."""
+    done, outcome = [], {}
+
+    def pretend(task, rule, seed, keep_contexts=False):
+        done.append((task.name, rule, seed))
+        if isinstance(outcome.get(seed), BaseException):
+            raise outcome[seed]
+        return {
+            "task": task.name, "rule": rule, "seed": seed, "recovered": outcome.get((rule, seed), True), "errors": [0.1, 0.1, 0.1],
+            "agreement": 1.0, "seconds": 1.0, "converged": True, "warnings": 0, "init": "random", "n_contexts_found": 3,
+        }  # fmt: skip
+
+    monkeypatch.setattr(recovery_suite, "run", pretend)
+    return done, outcome
+
+
+@pytest.fixture
+def leaflearn(capsys):
+    """Run the command; its exit code, what it printed, and its error."""
+
+    def call(*arguments):
+        code = run(["bench", "recovery", *map(str, arguments)])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+@pytest.mark.parametrize("arguments", [["bench"], ["bench", "--help"], ["bench", "recovery", "--help"]])
+def test_help_waits_for_no_heavy_import(arguments):
+    heavy = "{'torch', 'sklearn', 'matplotlib', 'numpy'}"
+    program = f"import sys; from leaflearn.cli.main import run; code = run({arguments}); sys.exit(code or bool({heavy} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "recover" in done.stdout
+
+
+@pytest.mark.usefixtures("two_tasks")
+def test_it_fits_records_and_draws(leaflearn, place, monkeypatch):
+    for rule in ("default", "hard"):
+        monkeypatch.setitem(RULES, rule, {"max_epochs": 1, "n_init": 1, "init": "random"})
+    code, out, err = leaflearn("--tasks", "tiny", "--seeds", 1, "--first-seed", 4, "-o", "new/folder")
+    assert (code, err) == (0, "")
+    assert set(os.listdir(place / "new" / "folder")) == FILES
+    recorded = [json.loads(line) for line in (place / "new" / "folder" / "records.jsonl").read_text().splitlines()]
+    assert [(r["rule"], r["seed"], "contexts" in r) for r in recorded] == [("default", 4, True), ("hard", 4, False), ("oracle", 4, False)]
+    assert all((place / "new" / "folder" / name).read_bytes().startswith(b"\x89PNG") for name in ("recovery.png", "tasks.png"))
+    assert "0 of 1" in out
+    assert out.endswith("Records, summary and pictures are in new/folder\n")
+
+
+@pytest.mark.usefixtures("two_tasks")
+def test_all_tasks_and_two_rules_are_run_where_nothing_else_is_asked_for(leaflearn, fits):
+    done, _ = fits
+    assert leaflearn()[0] == 0
+    assert done == [(task, rule, seed) for seed in range(10) for task in ("functions", "tiny") for rule in ("default", "hard")]
+
+
+def test_quick_runs_few_tasks_on_two_seeds_unless_told_otherwise(leaflearn, fits):
+    done, _ = fits
+    assert leaflearn("--quick")[0] == 0
+    assert {seed for *_, seed in done} == {0, 1}
+    assert {(task, rule) for task, rule, _ in done} == {(task, rule) for task in ("functions", "rare") for rule in ("default", "hard")}
+    done.clear()
+    assert leaflearn("--quick", "--tasks", "opposites", "--seeds", 1, "-o", "other")[0] == 0
+    assert done == [("opposites", "default", 0), ("opposites", "hard", 0)]
+
+
+@pytest.mark.usefixtures("two_tasks")
+def test_json_is_all_there_is_on_standard_output(leaflearn, fits):
+    _, outcome = fits
+    outcome["hard", 1] = False
+    code, out, err = leaflearn("--tasks", "tiny,functions", "--seeds", 2, "--json")
+    assert (code, err) == (0, "")
+    answer = json.loads(out)
+    assert {os.path.basename(file) for file in answer["files"]} == set(os.listdir("leaflearn-recovery")) == FILES
+    rates = {(line["task"], line["rule"]): (line["rate"], line["runs"], line["bar"]) for line in answer["summary"]}
+    assert rates["tiny", "hard"] == (0.5, 2, None)
+    assert rates["functions", "default"] == (1.0, 2, 0.98)
+
+
+@pytest.mark.usefixtures("two_tasks")
+@pytest.mark.parametrize(("width", "n_columns"), [(120, 11), (80, 8), (40, 3)])
+def test_a_narrow_terminal_has_fewer_columns_that_are_whole(leaflearn, fits, monkeypatch, width, n_columns):
+    monkeypatch.setenv("COLUMNS", str(width))
+    _, out, _ = leaflearn("--tasks", "functions", "--rules", "default", "--seeds", 1)
+    assert max(map(len, out.splitlines()[:-1])) <= width  # the last names a folder, which is not broken
+    cells = ["functions", "default", "1 of 1", "21 to 100 %", "98 %", "0.100", "", "", "", "0 of 1", "100 %"]
+    (row,) = (line for line in out.splitlines() if "1 of 1" in line and "functions" in line)
+    assert row.split() == " ".join(cells[:n_columns]).split()
+    assert ("too narrow" in " ".join(out.split())) == (n_columns < 11)
+
+
+@pytest.mark.usefixtures("two_tasks")
+def test_unknown_names_are_answered_with_the_known_ones(leaflearn, fits, place):
+    done, _ = fits
+    assert leaflearn("--tasks", "functions,juggling") == (
+        2,
+        "",
+        "leaflearn: There is no task called 'juggling'. There are: functions, tiny.\n",
+    )
+    assert leaflearn("--rules", "golden") == (2, "", f"leaflearn: There is no rule called 'golden'. There are: {RULE_NAMES}.\n")
+    assert leaflearn("--tasks", " , ") == (2, "", "leaflearn: No task is named in --tasks ' , '. There are: functions, tiny.\n")
+    assert done == []
+    assert os.listdir(place) == []
+
+
+@pytest.mark.parametrize("option", ["--seeds", "--jobs"])
+def test_counts_below_one_are_refused(leaflearn, option):
+    sentence = f"leaflearn: Invalid value for '{option}': 0 is not in the range x>=1. See 'leaflearn bench recovery --help'.\n"
+    assert leaflearn(option, 0) == (2, "", sentence)
+
+
+def test_an_output_that_is_a_file_is_refused_before_any_work(leaflearn, fits, place):
+    (place / "file").write_text("mine")
+    assert leaflearn("-o", "file") == (2, "", "leaflearn: Cannot write into 'file': it is a file, and a folder is needed.\n")
+    assert fits[0] == []
+
+
+@pytest.mark.usefixtures("two_tasks")
+def test_after_ctrl_c_it_goes_on_where_it_was(leaflearn, fits, place):
+    done, outcome = fits
+    outcome[2] = KeyboardInterrupt()
+    arguments = ("--tasks", "tiny", "--rules", "hard", "--seeds", 4, "-o", "here")
+    assert leaflearn(*arguments) == (130, "", "\nleaflearn: Interrupted.\n")
+    assert os.listdir(place / "here") == ["records.jsonl"]
+    assert len((place / "here" / "records.jsonl").read_text().splitlines()) == 2
+    done.clear()
+    outcome.clear()
+    assert leaflearn(*arguments)[0] == 0
+    assert done == [("tiny", "hard", 2), ("tiny", "hard", 3)]

@@ -1,0 +1,128 @@
+"""A fit that looks wrong says so, and one that looks right keeps quiet."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LinearRegression
+
+from leaflearn import LeafClassifier, LeafRegressor, RecoveryWarning
+from leaflearn.conflict.reading import Reading
+from leaflearn.data.sampling import sample_groups
+from leaflearn.datasets import functions
+from leaflearn.estimators.diagnostics import diagnose
+
+
+def losses_of(contexts, n_contexts):
+    """Scores that speak clearly for these contexts, (m, K)."""
+    return 1.0 - np.eye(n_contexts)[contexts]
+
+
+@pytest.fixture(scope="module")
+def three():
+    sample, truth = sample_groups(functions(), random_state=0)
+    return Reading.of(sample.x, sample.y[:, None], sample.groups, 0, seed=0), truth.domain
+
+
+def doubts(reading, contexts, n_contexts, is_still=True):
+    restarts = [{"error": 0.1, "contexts": contexts}]
+    return diagnose(reading, losses_of(contexts, n_contexts), restarts, 1.0, is_still)
+
+
+def test_the_truth_raises_no_doubt(three):
+    reading, truth = three
+    found = doubts(reading, truth, 3)
+    assert found.doubts == []
+    assert found.stability == 1.0
+
+
+def test_contexts_without_groups_raise_no_doubt(three):
+    reading, truth = three
+    assert doubts(reading, truth, 6).doubts == []
+
+
+def test_a_dead_end_is_seen(three):
+    reading, truth = three
+    dead_end = np.where(truth == 2, 1 + np.arange(len(truth)) % 2, 0)  # two functions in one context, the third cut in two
+    (doubt, *_) = doubts(reading, dead_end, 3).doubts
+    assert doubt.startswith("Another allocation explains unseen groups ")
+    assert doubt.endswith(" times better; set init='conflict', or raise n_init.")
+
+
+def test_too_few_contexts_are_seen(three):
+    reading, truth = three
+    (doubt, *_) = doubts(reading, np.minimum(truth, 1), 2).doubts
+    assert doubt == "3 contexts explain unseen rows clearly better than 2; raise n_contexts, or set it to 'auto'."
+
+
+def test_contexts_that_foretell_nothing_are_seen():
+    rng = np.random.default_rng(0)
+    x, group = rng.uniform(-2, 2, (400, 1)), np.arange(400) // 4
+    y = np.sin(x) + 0.1 * rng.normal(size=(400, 1))
+    reading = Reading.of(x, y, group, 0, seed=0)
+    found = doubts(reading, reading.find(2).contexts, 2)
+    assert "2 contexts foretell unseen rows no better than one does; there may be no conflict: set n_contexts='auto'." in found.doubts
+
+
+def test_an_allocation_that_still_moves_is_told(three):
+    reading, truth = three
+    assert doubts(reading, truth, 3, is_still=False).doubts == [
+        "Groups were still moving between contexts when the fit ended; raise max_epochs."
+    ]
+
+
+def test_groups_that_cannot_tell_do_not_count_as_disagreement():
+    contexts = np.array([0, 1, 0, 1])
+    scores = np.array([[0.0, 1.0], [1.0, 0.0], [0.5, 0.5], [0.5, 0.5 - 1e-9]])
+    restarts = [{"error": 0.1, "contexts": contexts}, {"error": 0.1, "contexts": np.array([0, 1, 1, 0])}]
+    assert diagnose(None, scores, restarts, 1.0, True).stability == pytest.approx(1.0)
+
+
+def test_starts_that_explain_less_have_no_say():
+    restarts = [{"error": 0.1, "contexts": np.array([0, 1, 0, 1])}, {"error": 0.2, "contexts": np.array([0, 0, 1, 1])}]
+    assert diagnose(None, losses_of(restarts[0]["contexts"], 2), restarts, 1.0, True).doubts == []
+
+
+def test_a_doubtful_fit_warns_once_with_advice_and_a_good_one_does_not(conflict):
+    with pytest.warns(RecoveryWarning, match=r"^The contexts may not be the right ones\. Groups were still moving .*; raise max_epochs\."):
+        doubtful = LeafRegressor(2, allocation="hard", max_epochs=1, n_init=1, random_state=0).fit(conflict.X, conflict.y, conflict.groups)
+    assert not doubtful.converged_
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        good = LeafRegressor(local_model=LinearRegression(), random_state=0).fit(conflict.X, conflict.y, conflict.groups)
+    assert good.converged_
+    assert good.stability_ == 1.0
+
+
+def test_single_rows_are_not_warned_about_where_labels_told():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(3000, 2))
+    sides = np.stack([np.where(x[:, 0] > 0, "left", "right"), np.where(x[:, 1] > 0, "up", "down")], 1)
+    y = sides[np.arange(3000), rng.integers(2, size=3000)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        leaf = LeafClassifier(max_epochs=5, n_init=1, random_state=0).fit(x, y)
+    assert leaf.n_contexts_ == 2
+    assert leaf.init_.startswith("labels: ")
+
+
+def test_every_start_has_a_curve_and_contexts(conflict):
+    leaf = LeafRegressor(2, init="random", max_epochs=6, n_init=3, refresh=False, random_state=0).fit(conflict.X, conflict.y, conflict.groups)
+    assert len(leaf.restarts_) == 3
+    for start in leaf.restarts_:
+        assert len(start["curve"]) == start["n_iter"]
+        assert len(start["contexts"]) == len(leaf.groups_)
+    assert leaf.restarts_[leaf.best_restart_]["kept"]
+
+
+def test_seeded_starts_find_the_conflict_too(conflict):
+    leaf = LeafRegressor(2, init="seeded", local_model=LinearRegression(), random_state=0).fit(conflict.X, conflict.y, conflict.groups)
+    assert leaf.init_.startswith("seeded: ")
+    assert leaf.contexts_.tolist() == conflict.truth.tolist()
+
+
+def test_selection_has_the_criteria(conflict):
+    leaf = LeafRegressor(local_model=LinearRegression(), random_state=0).fit(conflict.X, conflict.y, conflict.groups)
+    assert list(leaf.selection_) == ["n_contexts", "error", "held_out", "train_error", "aic", "bic", "icl"]
+    assert all(len(column) == len(leaf.selection_["n_contexts"]) for column in leaf.selection_.values())
+    assert leaf.selection_["bic"][1] < leaf.selection_["bic"][0]
