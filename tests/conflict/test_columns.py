@@ -26,6 +26,12 @@ def test_frames_with_text_holes_and_dates_are_read_column_by_column():
     np.testing.assert_array_equal(size, [1, 2, 3])
 
 
+def test_a_date_that_is_missing_is_a_hole_like_others():
+    frame = pd.DataFrame({"when": pd.to_datetime(["2026-01-01", None, "2026-01-03"])})
+    first, hole, last = as_numbers(frame)[:, 0]
+    assert hole == (first + last) / 2
+
+
 def test_text_with_many_values_keeps_the_common_ones():
     names = [f"name {i}" for i in range(50)] + ["often"] * 10
     table = as_numbers(np.array(names, dtype=object)[:, None])
@@ -43,6 +49,13 @@ def test_wide_sparse_matrices_keep_their_distances():
     assert np.median(np.abs(thrown[pairs] / true[pairs] - 1)) < 0.1
     narrow = sparse.csr_matrix(np.eye(3))
     np.testing.assert_array_equal(as_numbers(narrow), np.eye(3))
+
+
+def test_directions_are_drawn_for_some_columns_at_a_time(monkeypatch):
+    x = sparse.random(30, 500, density=0.05, random_state=0, format="csr")
+    at_once = as_numbers(x)
+    monkeypatch.setattr("leaflearn.conflict.columns.COLUMNS_AT_ONCE", 120)
+    np.testing.assert_allclose(as_numbers(x), at_once, atol=1e-12)
 
 
 def test_nothing_to_read_is_none():

@@ -1,5 +1,7 @@
 """Small conflicting data: two sites whose answers have opposite signs, or opposite names."""
 
+from copy import deepcopy
+
 import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression, LogisticRegression
@@ -25,11 +27,23 @@ def conflict():
     return Conflict()
 
 
-@pytest.fixture
-def regressor(conflict):
-    return LeafRegressor(local_model=LinearRegression(), random_state=0).fit(conflict.X, conflict.y, conflict.groups)
+@pytest.fixture(scope="session")
+def _regressor():
+    data = Conflict()
+    return LeafRegressor(local_model=LinearRegression(), random_state=0).fit(data.X, data.y, data.groups)
+
+
+@pytest.fixture(scope="session")
+def _classifier():
+    data = Conflict()
+    return LeafClassifier(local_model=LogisticRegression(), random_state=0).fit(data.X, data.labels, data.groups)
 
 
 @pytest.fixture
-def classifier(conflict):
-    return LeafClassifier(local_model=LogisticRegression(), random_state=0).fit(conflict.X, conflict.labels, conflict.groups)
+def regressor(_regressor):
+    return deepcopy(_regressor)  # a test may change it
+
+
+@pytest.fixture
+def classifier(_classifier):
+    return deepcopy(_classifier)

@@ -19,8 +19,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from leaflearn import LeafClassifier, LeafRegressor, RecoveryWarning, WithinGroupKFold
+from leaflearn.conflict.start import Start
 from leaflearn.core.allocation import Given, Hard
 from leaflearn.core.training import Callback, NonFiniteLossError
+from leaflearn.estimators.engines import Examples
 
 QUICK = {"max_epochs": 3, "n_init": 2, "random_state": 0}
 
@@ -399,3 +401,13 @@ def test_predicting_many_rows_gives_the_same_as_predicting_few(regressor, confli
     whole = regressor.predict(conflict.X, groups=conflict.groups)
     monkeypatch.setattr("leaflearn.estimators.base.ROWS_AT_ONCE", 7)
     np.testing.assert_array_equal(regressor.predict(conflict.X, groups=conflict.groups), whole)
+
+
+def test_a_group_that_keeps_its_rows_has_no_outliers():
+    """Rows of a group that would lose all of them are learnt from, so they are not told as left out."""
+    leaf = LeafRegressor()
+    leaf.outliers_ = np.zeros(5, dtype=bool)
+    examples = Examples(np.zeros((4, 1)), np.zeros((4, 1)), np.array([0, 0, 1, 1]), np.array([0, 2, 3, 4]), None, 1, False)
+    start = Start("conflict", np.zeros(2, dtype=int), 0.1, True, "", is_stranger=np.array([True, True, False, True]))
+    assert leaf._set_aside(examples, start).row.tolist() == [0, 2, 3]
+    assert np.flatnonzero(leaf.outliers_).tolist() == [4]

@@ -191,6 +191,17 @@ def test_nothing_is_done_before_a_fit_or_without_rows(change):
         getattr(leaf, change)()
 
 
+@pytest.mark.parametrize("local_model", [LinearRegression(), None])
+def test_what_trains_nothing_needs_no_rows(local_model):
+    X, y, groups, _ = many_sites(2)
+    leaf = LeafRegressor(3, local_model=local_model, max_epochs=3, **RANDOM).fit(X, y, groups)
+    leaf.memory_ = None
+    leaf.prune(min_usage=1.0, redundant=False)
+    assert leaf.n_contexts_ == 1
+    assert np.isnan(leaf.empirical_error_), "there are no rows to tell it by"
+    assert_consistent(leaf)
+
+
 @pytest.mark.parametrize("min_usage", [-0.1, 1.5, "some", True, None])
 def test_a_share_is_between_nothing_and_all(regressor, min_usage):
     with pytest.raises(ValueError, match=rf"^min_usage={min_usage!r}, but a share between 0 and 1, or 'auto', was expected\.$"):

@@ -107,7 +107,9 @@ def test_single_rows_are_not_warned_about_where_labels_told():
 
 
 def test_every_start_has_a_curve_and_contexts(conflict):
-    leaf = LeafRegressor(2, init="random", max_epochs=6, n_init=3, refresh=False, random_state=0).fit(conflict.X, conflict.y, conflict.groups)
+    leaf = LeafRegressor(2, init="random", max_epochs=6, n_init=3, refresh=False, random_state=0).fit(
+        conflict.X, conflict.y, conflict.groups
+    )
     assert len(leaf.restarts_) == 3
     for start in leaf.restarts_:
         assert len(start["curve"]) == start["n_iter"]
@@ -126,3 +128,24 @@ def test_selection_has_the_criteria(conflict):
     assert list(leaf.selection_) == ["n_contexts", "error", "held_out", "train_error", "aic", "bic", "icl"]
     assert all(len(column) == len(leaf.selection_["n_contexts"]) for column in leaf.selection_.values())
     assert leaf.selection_["bic"][1] < leaf.selection_["bic"][0]
+
+
+class Clipped(LinearRegression):
+    """A local model that can do with inputs of any size."""
+
+    def fit(self, X, y, sample_weight=None):
+        return super().fit(np.clip(X, -9, 9), y, sample_weight)
+
+    def predict(self, X):
+        return super().predict(np.clip(X, -9, 9))
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_inputs_that_smooth_models_cannot_read_can_still_be_fitted():
+    rng = np.random.default_rng(0)
+    X, groups = rng.normal(size=(200, 1)), np.repeat(np.arange(20), 10)
+    y = np.where(groups % 2, 2.0, -2.0) * X[:, 0]
+    X[:2] = 1.7e308  # their mean is beyond all numbers
+    leaf = LeafRegressor(2, local_model=Clipped(), random_state=0).fit(X, y, groups=groups)
+    assert leaf.init_ == "random"
+    assert 0 <= leaf.stability_ <= 1

@@ -239,3 +239,36 @@ def test_callbacks_hear_of_it():
 
 def test_a_clone_remembers_nothing(leaf):
     assert not hasattr(clone(leaf), "memory_")
+
+
+@pytest.mark.filterwarnings("ignore:X .* feature names:UserWarning")  # scikit-learn says so itself
+@pytest.mark.parametrize("first", [np.asarray, sparse.csr_matrix, lambda X: pd.DataFrame(X, columns=["a"])])
+@pytest.mark.parametrize("second", [np.asarray, sparse.csr_matrix, lambda X: pd.DataFrame(X, columns=["a"])])
+def test_later_rows_may_come_in_another_container(first, second):
+    (X, y, groups), (new_X, new_y, new_groups) = lines([0, 1] * 4), lines([0, 1], first=20)
+    leaf = LeafRegressor(2, **LINEAR).fit(first(X), y, groups).partial_fit(second(new_X), new_y, new_groups)
+    assert type(leaf.memory_.X) is type(first(X))
+    assert allocation_agreement(leaf.contexts_, [0, 1] * 5) == 1.0
+
+
+@pytest.mark.filterwarnings("ignore::leaflearn.RecoveryWarning")
+def test_a_row_that_is_far_off_does_not_decide_for_groups_that_come_later():
+    """Trimmed scores choose the contexts of later groups too, whether their models have changed or not."""
+    leaf = LeafRegressor(2, trim=0.2, **LINEAR).fit(*lines([0, 1] * 20))
+    X, y, groups = lines([0, 1] * 2, first=50)
+    X[::10], y[::10] = 3.0, SLOPES[[1, 0] * 2] * 3.0  # one row of each group is of the other context, and far out
+    X[np.arange(len(X)) % 10 != 0] *= 0.1
+    y[np.arange(len(X)) % 10 != 0] *= 0.1
+    leaf.partial_fit(X, y, groups)
+    assert allocation_agreement(leaf.contexts_, [0, 1] * 22) == 1.0
+
+
+def test_groups_that_only_pruned_contexts_knew_keep_a_probability(monkeypatch):
+    """A context that opened later knows nothing of groups that have left the memory; when it is the only one left, they go there."""
+    monkeypatch.setattr("leaflearn.estimators.memory.MOST_ROWS", 60)
+    leaf = LeafRegressor(2, **LINEAR).fit(*lines([0, 1] * 10)).partial_fit(*lines([2] * 50, first=20))
+    assert leaf.n_contexts_ == 3
+    leaf.prune(min_usage=0.5, redundant=False)
+    assert leaf.n_contexts_ == 1
+    assert leaf.probabilities_.tolist() == [[1.0]] * 70
+    assert np.isfinite(leaf.empirical_error_)

@@ -140,8 +140,9 @@ def test_a_whole_last_line_without_its_end_is_kept(records):
     assert [record["seed"] for record in Records(records.path).all()] == [0, 1]
 
 
-def test_a_line_in_the_middle_that_is_no_record_is_an_error(records):
-    content = f'{json.dumps(make_record())}\n{{"task": "functions"}}\n{json.dumps(make_record(seed=1))}\n'
+@pytest.mark.parametrize("behind", [f"{json.dumps({'seed': 1})}\n", ""])
+def test_a_whole_line_that_is_no_record_is_an_error_and_stays(records, behind):
+    content = f'{json.dumps(make_record())}\n{{"task": "functions"}}\n{behind}'
     records.path.write_text(content)
     sentence = f"Line 2 of '{records.path}' is not a record of a run; mend it, delete it, or choose another folder."
     with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 MOST_DIRECTIONS = 100  # that a sparse matrix with more columns is thrown onto
-MOST_VALUES = 20  # of a column of text that get a column each; the others share one
+COLUMNS_AT_ONCE = 10_000  # of a sparse matrix: directions for a million columns would not fit into memory
+MOST_VALUES = 20  # of a column of text that get a column each; the others have zeros in all of them
 
 
 def as_numbers(X: Any) -> NDArray[np.floating] | None:
@@ -44,14 +45,19 @@ def as_numbers(X: Any) -> NDArray[np.floating] | None:
 def _from_sparse(X: Any) -> NDArray[np.floating]:
     if X.shape[1] <= MOST_DIRECTIONS:
         return np.asarray(X.toarray(), dtype=np.float64)
-    directions = np.random.default_rng(0).normal(size=(X.shape[1], MOST_DIRECTIONS)) / MOST_DIRECTIONS**0.5
-    return np.asarray(X @ directions)
+    rng, columns, thrown = np.random.default_rng(0), X.tocsc(), np.zeros((X.shape[0], MOST_DIRECTIONS))
+    for start in range(0, X.shape[1], COLUMNS_AT_ONCE):
+        part = columns[:, start : start + COLUMNS_AT_ONCE]
+        thrown += part @ rng.normal(size=(part.shape[1], MOST_DIRECTIONS))
+    return thrown / MOST_DIRECTIONS**0.5
 
 
 def _from_column(column: NDArray[Any]) -> NDArray[np.floating]:
     """One column as one or several, shape (N, d)."""
     try:
         numbers = column.astype(np.float64)[:, None]
+        if column.dtype.kind in "mM":  # a date that is missing would be a number far away
+            numbers[np.isnat(column)] = np.nan
     except (TypeError, ValueError):
         return _from_text(column)
     finite = np.isfinite(numbers)

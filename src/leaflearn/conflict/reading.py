@@ -13,7 +13,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch.nn.functional import one_hot
 
 from leaflearn.conflict.criteria import Criteria, measure
 from leaflearn.conflict.features import Projection, Waves
@@ -24,6 +23,7 @@ from leaflearn.data.grouping import position_in_group
 SCALES = (0.075, 0.15, 0.3, 0.6, 1.2)  # of the waves, in units of the inputs' spread
 STARTS_EACH, STARTS_MORE = 3, 8  # at each scale, and then at the best one
 AGREED = 0.5  # share of starts that come to the same; where it is less, more are made
+MOST_COLUMNS = 40  # of targets
 MOST_ROWS = 2000  # that are searched; the other groups follow in training
 
 
@@ -114,9 +114,22 @@ class Reading:
         """Contexts for all groups: those that were searched keep theirs, the others go to the smoother that explains them best."""
         contexts = np.empty(int(self.group.max()) + 1, dtype=np.intp)
         if len(self.groups) < len(contexts):
-            contexts = self._allocate_all(best)
+            contexts = self.allocate(best, self.x, self.y.y, self.group)
         contexts[self.groups] = best.contexts
         return contexts
+
+    def allocate(self, best: Best, x: NDArray[np.floating], y: NDArray[np.generic], group: NDArray[np.intp]) -> NDArray[np.intp]:
+        """The smoother that explains each of any groups best; inputs (N, ...), targets as `of` took them, and the group of each row."""
+        table, n_contexts = self.tables[best.scale], best.found.losses.shape[1]
+        ridge = torch.full((1,), RIDGE * max(best.error, LEAST_LOSS), dtype=table.y.dtype)
+        coefficients, *_ = solve(table, harden(best.found.contexts, n_contexts, table.y.dtype), ridge)  #     (K, F, D)
+        scores = torch.zeros(int(group.max()) + 1, n_contexts, dtype=table.y.dtype)
+        for start in range(0, len(group), MOST_ROWS):
+            part = slice(start, start + MOST_ROWS)
+            features = self.waves[best.scale](self.project(x[part]))
+            losses = (self.y.scaled(y[part]) - features @ coefficients).square().sum(-1).T  #                 (rows, K)
+            scores.index_add_(0, torch.as_tensor(group[part]), losses)
+        return scores.argmin(1).numpy()
 
     def _search(self, n_contexts: int, among: Sequence[int]) -> Best:
         """Search at these scales, once more at the best one where its starts do not agree, and exchange models there."""
@@ -129,18 +142,6 @@ class Reading:
             more = look(table, n_contexts, STARTS_MORE, self.generator)
             best = min(best, more.take(int(more.error.argmin())), key=lambda f: float(f.error))
         return Best(scale, exchange(table, best, self.generator) if n_contexts > 1 else best)
-
-    def _allocate_all(self, best: Best) -> NDArray[np.intp]:
-        table, n_contexts = self.tables[best.scale], best.found.losses.shape[1]
-        ridge = torch.full((1,), RIDGE * max(best.error, LEAST_LOSS), dtype=table.y.dtype)
-        coefficients, *_ = solve(table, harden(best.found.contexts, n_contexts, table.y.dtype), ridge)  #     (K, F, D)
-        scores = torch.zeros(int(self.group.max()) + 1, n_contexts, dtype=table.y.dtype)
-        for start in range(0, len(self.group), MOST_ROWS):
-            part = slice(start, start + MOST_ROWS)
-            features = self.waves[best.scale](self.project(self.x[part]))
-            losses = (self.y(part) - features @ coefficients).square().sum(-1).T  #                           (rows, K)
-            scores.index_add_(0, torch.as_tensor(self.group[part]), losses)
-        return scores.argmin(1).numpy()
 
 
 def choose_rows(group: NDArray[np.intp], rng: np.random.Generator) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -161,7 +162,8 @@ def choose_rows(group: NDArray[np.intp], rng: np.random.Generator) -> tuple[NDAr
 class Targets:
     """Targets (N, D) with mean 0 and a variance of 1 in all, made from rows when they are asked for.
 
-    Values are in units of their spread, classes are columns of zeros and ones. The mean and the scale are those of `rows`.
+    Values are in units of their spread, classes are columns of zeros and ones; very many classes are thrown onto fewer columns, which keeps
+    their distances. The mean and the scale are those of `rows`.
 
     Examples
     --------
@@ -171,15 +173,23 @@ class Targets:
 
     def __init__(self, y: NDArray[np.generic], n_classes: int, rows: NDArray[np.intp]) -> None:
         self.y, self.n_classes = y, n_classes
-        values = self._columns(rows)
+        self.codes = torch.eye(n_classes, dtype=torch.float64)  #                                            (C, D)
+        if n_classes > MOST_COLUMNS:
+            draw = torch.randn(n_classes, MOST_COLUMNS, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+            self.codes = draw / MOST_COLUMNS**0.5
+        values = self._columns(y[rows])
         self.mean = values.mean(0)
         self.scale = torch.ones_like(self.mean) if n_classes else values.std(0, correction=0).clamp(min=1e-12)
         self.scale = self.scale * ((values - self.mean) / self.scale).var(0, correction=0).sum().sqrt().clamp(min=1e-12)
 
     def __call__(self, rows: NDArray[np.intp] | slice) -> Tensor:
         """The targets of these rows, (n, D)."""
-        return (self._columns(rows) - self.mean) / self.scale
+        return self.scaled(self.y[rows])
 
-    def _columns(self, rows: NDArray[np.intp] | slice) -> Tensor:
-        values = torch.as_tensor(self.y[rows])
-        return one_hot(values, self.n_classes).to(torch.float64) if self.n_classes else values.to(torch.float64)
+    def scaled(self, y: NDArray[np.generic]) -> Tensor:
+        """Any targets in the same units, (n, D)."""
+        return (self._columns(y) - self.mean) / self.scale
+
+    def _columns(self, y: NDArray[np.generic]) -> Tensor:
+        values = torch.as_tensor(y)
+        return self.codes[values] if self.n_classes else values.to(torch.float64)

@@ -21,6 +21,7 @@ from leaflearn.conflict.smoothers import GroupTable
 from leaflearn.conflict.strangers import CLEARER, MANY, find_strangers, mean_of_others, set_strangers_aside
 
 MOST_CONTEXTS = 10  # that are looked for where their number is not given
+EXPLAINED = 0.02  # of the loss of a single smoother: where so little is left, the right scale is known
 TRUSTED = 0.5  # of the loss of a single smoother: what a start must come below to be trusted
 MOST_SINGLE_ROWS = 8000  # that labels are counted on, where groups are single rows: it takes less work and more rows
 LABEL_SCALE = 0.6  # of the waves that probabilities of labels are learnt with
@@ -49,6 +50,10 @@ class Start:
         Which rows seem to belong to another context than their group's, among those that were looked at.
     reading
         What the search saw; None where labels told.
+    best
+        What it found there.
+    block
+        The context of each label, where labels told.
     """
 
     kind: str
@@ -59,6 +64,18 @@ class Start:
     counts: list[Counted] = field(default_factory=list)
     is_stranger: NDArray[np.bool_] | None = None  #                             (N,)
     reading: Reading | None = None
+    best: Best | None = None  # what was found in it
+    block: NDArray[np.intp] | None = None  # the context of each label          (C,)
+
+    def allocate(self, x: NDArray[np.floating], y: NDArray[np.generic], group: NDArray[np.intp]) -> NDArray[np.intp]:
+        """The context of any groups, by what was found: one a group. Only a start that is trusted can tell."""
+        if self.block is not None:
+            contexts = np.zeros(int(group.max()) + 1, dtype=np.intp)
+            contexts[group] = self.block[y]
+            return contexts
+        assert self.reading is not None, "there is no start to allocate by"
+        assert self.best is not None, "there is no start to allocate by"
+        return self.reading.allocate(self.best, x, y, group)
 
 
 def find_start(
@@ -103,8 +120,9 @@ def find_start(
 
 def _by_search(reading: Reading, n_contexts: int | None) -> Start:
     def find(n: int) -> Counted:
-        # The number that was asked for comes first, and chooses the scale.
-        chosen = reading.best.get(n_contexts or 0)
+        # The number that was asked for comes first, and chooses the scale; so does one that explains nearly all.
+        explained = [best for best in reading.best.values() if best.error < EXPLAINED * reading.best[1].error] if 1 in reading.best else []
+        chosen = reading.best.get(n_contexts or 0) or min(explained, key=lambda best: best.error, default=None)
         best = reading.find(n, None if chosen is None or n == 1 else [chosen.scale])
         return Counted(n, best.error, best.held_out)
 
@@ -121,9 +139,8 @@ def _by_search(reading: Reading, n_contexts: int | None) -> Start:
     best, stranger = _mind_strangers(best, reading.tables[best.scale], len(reading.rows))
     is_stranger = np.zeros(len(reading.group), dtype=bool)
     is_stranger[reading.rows] = stranger
-    return Start(
-        "seeded" if reading.seeded else "conflict", reading.extend(best), count.error, is_trusted, reason, counts, is_stranger, reading
-    )
+    kind, contexts = "seeded" if reading.seeded else "conflict", reading.extend(best)
+    return Start(kind, contexts, count.error, is_trusted, reason, counts, is_stranger, reading, best)
 
 
 def _mind_strangers(best: Best, table: GroupTable, n_rows: int) -> tuple[Best, NDArray[np.bool_]]:
@@ -166,4 +183,4 @@ def _by_labels(
     contexts = np.empty(len(group), dtype=np.intp)
     contexts[group] = block[y]
     reason = f"the probabilities of each context's labels sum to a constant, but for {100 * worst:.2g} % of their variance"
-    return Start("labels", contexts, worst, n_used > 1 and worst < CONSTANT, reason)
+    return Start("labels", contexts, worst, n_used > 1 and worst < CONSTANT, reason, block=block)

@@ -242,8 +242,11 @@ class BaseLeaf(ChangingContexts, BaseEstimator):
         """From outputs (..., D) to what the user asked for."""
 
     @abstractmethod
-    def _empirical_error(self, mean_losses: NDArray[np.float64], examples: Examples) -> float:
-        """Mean over groups of the mean loss under the chosen local models, from the mean losses that chose them, (m,)."""
+    def _empirical_error(self, mean_losses: NDArray[np.float64], examples: Examples | None) -> float:
+        """Mean over groups of the mean loss under the chosen local models, from the mean losses that chose them, (m,).
+
+        NaN where rows are needed for that and none are in memory any more.
+        """
 
     @abstractmethod
     def _noise(self, fitting: Fitting, examples: Examples) -> float:
@@ -289,8 +292,9 @@ class BaseLeaf(ChangingContexts, BaseEstimator):
         """Rows that seem to belong to another context than their group's teach nobody, and are told in `outliers_`."""
         if start is None or not start.is_trusted or start.is_stranger is None:
             return examples
-        self.outliers_[examples.row[start.is_stranger]] = True
-        return examples.without(start.is_stranger)
+        left = examples.without(start.is_stranger)
+        self.outliers_[np.setdiff1d(examples.row, left.row)] = True
+        return left
 
     def _warn_about_single_rows(self, examples: Examples, start: Start | None) -> None:
         if (
@@ -321,7 +325,7 @@ class BaseLeaf(ChangingContexts, BaseEstimator):
         self._is_aside = np.zeros(len(self._sizes), dtype=bool)  # groups that no context explains, see partial_fit
         self._arrange(fitting.local_models, fitting.scores, examples)
 
-    def _arrange(self, local_models: LocalModels, scores: NDArray[np.float64], examples: Examples) -> NDArray[np.intp]:
+    def _arrange(self, local_models: LocalModels, scores: NDArray[np.float64], examples: Examples | None) -> NDArray[np.intp]:
         """Set all that depends on the contexts, ordered by falling usage, from the scores (m, K); the answer is their order."""
         self.n_contexts_ = scores.shape[1]
         usage = np.bincount(scores.argmin(1), minlength=self.n_contexts_) / len(scores)
@@ -343,7 +347,10 @@ class BaseLeaf(ChangingContexts, BaseEstimator):
         if reading is None and self.n_contexts_ > 1:
             reading = read_conflict(examples, random_state)
         mean = self._scores / self._sizes[:, None]
-        found = diagnose(reading, mean, self.restarts_, self._constant_loss, self.converged_)
+        try:
+            found = diagnose(reading, mean, self.restarts_, self._constant_loss, self.converged_)
+        except torch.linalg.LinAlgError:  # smooth models cannot read these inputs; the fit stands without a second opinion
+            found = diagnose(None, mean, self.restarts_, self._constant_loss, self.converged_)
         self.stability_ = found.stability
         self.converged_ = found.looks_right
         if not found.looks_right:

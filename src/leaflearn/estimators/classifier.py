@@ -221,9 +221,11 @@ class LeafClassifier(ClassifierMixin, BaseLeaf):
         error = np.clip(fitting.scores.min(1).sum() / len(examples.y), 1.0 / (len(examples.y) + 1), 0.5)
         return float(1.0 / max(np.log((1.0 - error) * (examples.n_outputs - 1) / error), 1e-3))
 
-    def _empirical_error(self, mean_losses: NDArray[np.float64], examples: Examples) -> float:
+    def _empirical_error(self, mean_losses: NDArray[np.float64], examples: Examples | None) -> float:
         if self._engine != "refit":
             return float(mean_losses.mean())
+        if examples is None:
+            return float("nan")
         losses = self._local_models.losses(examples.X, examples.y)[np.arange(len(examples.y)), self.contexts_[examples.group]]
         return self._mean_over_groups(losses, examples)
 

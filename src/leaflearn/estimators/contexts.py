@@ -16,9 +16,11 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from leaflearn.core.trimming import trim_groups
 from leaflearn.estimators.engines import Examples
 from leaflearn.estimators.local_models import LocalModels
 from leaflearn.estimators.memory import renumber
@@ -71,18 +73,26 @@ class ContextSet:
         if into is not None:
             scores[:, into] = scores[:, [into, gone]].min(1)
             losses[into] = np.sort(np.concatenate([losses[into], losses[gone]]))
+        is_lost = np.isinf(scores[:, left]).all(1)  # groups that are not in memory, which contexts that opened later know nothing of
+        scores[is_lost] = scores[is_lost, gone, None]
         held_out = replace(self.held_out, losses=[losses[k] for k in left])
         return ContextSet(self.local_models.reordered(left), scores[:, left], held_out, self.origin[left])
 
     def having_learnt(
-        self, trial: Trial, before: NDArray[np.intp], examples: Examples, numbers: NDArray[np.intp], sizes: NDArray[np.intp]
+        self,
+        trial: Trial,
+        before: NDArray[np.intp],
+        examples: Examples,
+        numbers: NDArray[np.intp],
+        sizes: NDArray[np.intp],
+        trim: float = 0.0,
     ) -> ContextSet:
         """The same contexts with the models of the trial; a model whose groups have stayed the same stays as it is.
 
         `before` (m',) are the contexts of the groups in the examples, -1 where they are new to all; `numbers` says which groups these are,
-        `sizes` (m,) how many rows all groups have.
+        `sizes` (m,) how many rows all groups have, `trim` what share of its worst rows the score of a group leaves out.
         """
-        means = mean_by_group(trial.losses, examples)  #                             (m', K)
+        means = mean_by_group(trial.losses, examples, trim)  #                       (m', K)
         was, now = np.eye(len(self) + 1, dtype=bool)[before][:, :-1], np.eye(len(self), dtype=bool)[means.argmin(1)]
         has_changed = np.sum(was != now, 0) > STILL * np.maximum(np.sum(now, 0), 1)  # (K,)
         scores = self.scores.copy()
@@ -91,8 +101,8 @@ class ContextSet:
         return replace(self, local_models=self.local_models.joined(trial.local_models).reordered(chosen), scores=scores)
 
 
-def mean_by_group(losses: NDArray[np.float64], examples: Examples) -> NDArray[np.float64]:
-    """Mean loss of every context on every group, weighted inside the group, (m, K).
+def mean_by_group(losses: NDArray[np.float64], examples: Examples, trim: float = 0.0) -> NDArray[np.float64]:
+    """Mean loss of every context on every group, weighted inside the group, (m, K); the share `trim` of its worst rows costs nothing.
 
     Examples
     --------
@@ -101,6 +111,8 @@ def mean_by_group(losses: NDArray[np.float64], examples: Examples) -> NDArray[np
     array([[7.]])
     """
     weight = np.ones(len(examples.y)) if examples.weight is None else examples.weight
+    group = torch.as_tensor(examples.group)
+    losses = trim_groups(torch.as_tensor(losses.T), group, int(group.max()) + 1, trim).numpy().T
     return sum_by_group(losses * weight[:, None], examples.group) / np.bincount(examples.group, weight)[:, None]
 
 
@@ -178,11 +190,11 @@ def _best_smaller(
         (control,) = retrain(estimator, [Try(found.local_models, before)], examples, random_state, until)
         if is_better(control.count(examples), counts[best]):
             return None
-    moved = mean_by_group(trials[best].losses, examples).argmin(1)[before == gone[best]]
+    moved = mean_by_group(trials[best].losses, examples, estimator.trim).argmin(1)[before == gone[best]]
     heir = int(np.bincount(moved, minlength=len(found) - 1).argmax())  # takes over most; groups that are not in memory follow them
     smaller = found.without(gone[best], into=heir + (heir >= gone[best]) if len(moved) else None)
     before = _renumbered(np.where(before == gone[best], -1, before), gone[best])
-    return smaller.having_learnt(trials[best], before, examples, numbers, estimator._sizes)
+    return smaller.having_learnt(trials[best], before, examples, numbers, estimator._sizes, estimator.trim)
 
 
 def _renumbered(contexts: NDArray[np.intp], gone: int) -> NDArray[np.intp]:

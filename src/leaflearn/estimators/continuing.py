@@ -93,7 +93,7 @@ def _receive(estimator: Any, X: Any, y: Any, groups: Any) -> _Arrival:
     rows = Examples(X, target, place[group], np.arange(len(target)), None, memory.n_outputs, memory.is_classifier)
     sizes = np.bincount(rows.group, minlength=len(everybody))
     scores = np.zeros((len(everybody), estimator.n_contexts_))
-    scores[place] = sum_by_group(estimator._local_models.losses(X, target), group)
+    scores[place] = sum_by_group(estimator._trimmed(estimator._local_models.losses(X, target), group), group)
     old = number[: len(known)]
     scores[old] += estimator._scores
     sizes[old] += estimator._sizes
@@ -127,7 +127,7 @@ def _join_labels(known: NDArray[Any], strangers: NDArray[Any]) -> Any:
 def _find_suspects(estimator: Any, examples: Examples, may_be_new: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Which of the groups that may be new are explained badly, or, where they are small, somewhat badly, (m,)."""
     losses = estimator._local_models.losses(examples.X, examples.y)
-    best = sum_by_group(losses, examples.group).argmin(1)
+    best = sum_by_group(estimator._trimmed(losses, examples.group), examples.group).argmin(1)
     novelty = estimator._held_out.novelty(losses, examples.group, best)
     return np.asarray(may_be_new & (novelty > np.where(np.bincount(examples.group) < SMALL, SUSPICIOUS, LIMIT)))
 
@@ -174,7 +174,7 @@ def _losses_of_half(
     judged = take(part, np.flatnonzero(is_judged))
     new = learn_new(estimator, estimator._local_models, learns, contexts[numbers], random_state, quickly=True).losses(judged.X, judged.y)
     known = estimator._local_models.losses(part.X, part.y)
-    best = sum_by_group(known, part.group).argmin(1)[judged.group]
+    best = sum_by_group(estimator._trimmed(known, part.group), part.group).argmin(1)[judged.group]
     known = known[is_judged]
     pairs = []
     for c in range(int(contexts.max()) + 1):
@@ -211,7 +211,7 @@ def _learn(
         return found
     tries = [Try(found.local_models, start[own])]
     (trial,) = retrain(estimator, tries, learns, random_state, callbacks=estimator.callbacks or ())
-    found = found.having_learnt(trial, before[own], learns, numbers[own], arrival.sizes)
+    found = found.having_learnt(trial, before[own], learns, numbers[own], arrival.sizes, estimator.trim)
     for k in np.flatnonzero((found.origin < 0) & (found.usage == 0))[::-1]:
         found = found.without(int(k))
     return found

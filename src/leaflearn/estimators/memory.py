@@ -1,6 +1,6 @@
 """Rows that an estimator keeps after a fit, so that its contexts can be pruned, merged and continued without the training data.
 
-At most 2,000 rows, whole groups as far as possible, as many groups of a rare context as of a common one.
+At most 2,000 rows and 64 megabytes, whole groups as far as possible, as many groups of a rare context as of a common one.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from sklearn.utils import _safe_indexing
 from leaflearn.data.grouping import position_in_group
 from leaflearn.estimators.engines import Examples
 
-MOST_ROWS = 2000
+MOST_ROWS, MOST_BYTES = 2000, 64 * 2**20  # pictures are large, and the memory is copied and pickled with its estimator
 ROWS_OF_A_GROUP = 32  # of a large group no more than these, where there are many groups
 
 
 def remember(examples: Examples, contexts: NDArray[np.intp], rng: np.random.Generator) -> Examples:
-    """Some of the examples: groups drawn from each context in turn, until there are `MOST_ROWS` rows.
+    """Some of the examples: groups drawn from each context in turn, until there are `MOST_ROWS` rows or `MOST_BYTES` bytes.
 
     Examples
     --------
@@ -33,12 +33,14 @@ def remember(examples: Examples, contexts: NDArray[np.intp], rng: np.random.Gene
     (2000, 200)
     """
     size = np.bincount(examples.group, minlength=len(contexts))
-    most = max(ROWS_OF_A_GROUP, MOST_ROWS // max(1, int(np.count_nonzero(size))))
+    bytes_of_a_row = getattr(examples.X, "nbytes", 0) / max(1, len(examples.y))
+    n_rows = min(MOST_ROWS, int(MOST_BYTES / max(bytes_of_a_row, 1.0)))
+    most = max(min(ROWS_OF_A_GROUP, n_rows), n_rows // max(1, int(np.count_nonzero(size))))
     order = rng.permutation(len(size))
     turn = position_in_group(contexts, order)  # a group's place among those of its context
     order = order[np.argsort(turn[order], kind="stable")]
     order = order[size[order] > 0]
-    n_kept = max(1, int(np.searchsorted(np.cumsum(np.minimum(size[order], most)), MOST_ROWS, side="right")))
+    n_kept = max(1, int(np.searchsorted(np.cumsum(np.minimum(size[order], most)), n_rows, side="right")))
     is_kept = np.zeros(len(size), dtype=bool)
     is_kept[order[:n_kept]] = True
     is_shown = position_in_group(examples.group, rng.permutation(len(examples.group))) < most
@@ -94,13 +96,15 @@ def join(first: Examples, second: Examples) -> Examples:
 
 
 def _stack(first: Any, second: Any) -> Any:
-    """Rows of whatever container both came in."""
+    """Rows in the container that the first ones came in."""
     if sparse.issparse(first):
-        return sparse.vstack([first, second], format=first.format)
+        return sparse.vstack([first, second if sparse.issparse(second) else np.asarray(second)], format=first.format)
+    if sparse.issparse(second):
+        second = second.toarray()
     if hasattr(first, "vstack"):  # a polars frame
-        return first.vstack(second)
+        return first.vstack(second if hasattr(second, "vstack") else type(first)(second, schema=first.schema))
     if hasattr(first, "columns"):
         import pandas  # type: ignore[import-untyped]
 
-        return pandas.concat([first, second], ignore_index=True)
+        return pandas.concat([first, pandas.DataFrame(second, columns=first.columns)], ignore_index=True)
     return np.concatenate([first, second])

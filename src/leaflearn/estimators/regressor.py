@@ -188,10 +188,12 @@ class LeafRegressor(RegressorMixin, BaseLeaf):
         # A row's loss is the mean over its outputs, its log-likelihood a sum over them.
         return 2.0 * max(variance, FLOOR * self._constant_loss) / examples.n_outputs
 
-    def _empirical_error(self, mean_losses: NDArray[np.float64], examples: Examples) -> float:
+    def _empirical_error(self, mean_losses: NDArray[np.float64], examples: Examples | None) -> float:
         """The squared error in the units of y; for a loss of the user's own, and for modules that see y as it is, the loss of training."""
         if self._engine == "module" or self.loss not in ("auto", "squared"):
             return float(mean_losses.mean())
+        if examples is None:
+            return float("nan")
         if self._engine == "mlp" and examples.n_outputs == 1:
             assert isinstance(self._local_models, NetworkModels)
             assert self._local_models.y_scaling is not None

@@ -182,6 +182,7 @@ def _refit(
         start=contexts,
         max_iter=max_iter,
         out_of_fold=out_of_fold,
+        trim=estimator.trim,
         sample_weight=examples.weight,
         take=_safe_indexing,
         rng=np.random.default_rng(random_state.randint(2**31 - 1)),

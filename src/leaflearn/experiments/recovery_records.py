@@ -75,14 +75,14 @@ class Records:
 
 
 def _parse_lines(content: bytes, path: Path) -> tuple[list[Record], int]:
-    """The records, and how many bytes of the content are whole lines; only the last may be cut off."""
+    """The records, and how many bytes of the content are whole lines; only the last may be cut off, and then has no end."""
     records, n_whole = [], 0
     lines = content.splitlines(keepends=True)
     for number, line in enumerate(lines, start=1):
         record = _parse(line)
         if record is not None:
             records.append(record)
-        elif line.strip() and number < len(lines):
+        elif line.strip() and (number < len(lines) or line.endswith(b"\n")):
             raise ValueError(f"Line {number} of '{path}' is not a record of a run; mend it, delete it, or choose another folder.")
         n_whole += len(line) if record is not None or not line.strip() else 0
     return records, n_whole
