@@ -3,7 +3,16 @@
 import numpy as np
 import pytest
 
-from leaflearn.evaluation import allocation_agreement, best_errors, error_rate, match_contexts, rmse
+from leaflearn.evaluation import (
+    adjusted_rand,
+    allocation_agreement,
+    best_errors,
+    error_rate,
+    identified_errors,
+    label_set_errors,
+    match_contexts,
+    rmse,
+)
 
 
 def test_rmse_of_each_model_by_hand():
@@ -75,3 +84,64 @@ def test_unused_contexts_are_matched_last():
 def test_agreement_refuses_unequal_lengths():
     with pytest.raises(ValueError, match=r"their shapes are \(2,\) and \(3,\)\.$"):
         allocation_agreement([0, 1], [0, 1, 1])
+
+
+def test_a_label_counts_as_found_wherever_it_is_in_the_set():
+    scores = np.array([[0.1, 0.5, 0.4, 0.0], [0.6, 0.3, 0.1, 0.0], [0.0, 0.1, 0.2, 0.7]])
+    assert label_set_errors(scores, [[1, 1, 1], [2, 2, 2]], n_domains=2) == pytest.approx([1 / 3, 1 / 3])
+    assert label_set_errors(scores, [[1, 1, 1], [2, 2, 2]], n_domains=1) == pytest.approx([2 / 3, 1])
+
+
+def test_label_sets_refuse_answers_of_several_contexts():
+    with pytest.raises(ValueError, match=r"^The scores must be .* their shape is \(3, 1, 2\)\.$"):
+        label_set_errors(np.zeros((3, 1, 2)), [[0, 0, 0]], n_domains=2)
+    with pytest.raises(ValueError, match=r"^the true targets have shape \(2,\)"):
+        label_set_errors(np.zeros((3, 2)), [[0, 0]], n_domains=2)
+
+
+def test_the_identified_context_is_the_best_one_where_contexts_differ_clearly():
+    x = np.random.default_rng(0).normal(size=(50, 1))
+    predictions = np.stack([x, -x, x + 0.1], axis=1)  # (N, 3, 1)
+    found = identified_errors(predictions, [x, -x, x + 0.1], "squared")
+    assert found == pytest.approx([0, 0, 0], abs=1e-12)
+
+
+def test_the_support_rows_are_not_tested_on():
+    # Context 0 is right about one row alone. Where that row is the support, the context is chosen, and all other rows are wrong.
+    probabilities = np.zeros((4, 2, 2))
+    probabilities[:, 0] = [0.0, 1.0]
+    probabilities[0, 0] = [1.0, 0.0]
+    probabilities[:, 1] = [0.4, 0.6]  # wrong everywhere, yet less so
+    assert identified_errors(probabilities, [np.zeros(4, dtype=int)], "cross-entropy", n_support=1, n_draws=50) == pytest.approx([1.0])
+
+
+def test_the_context_is_identified_by_probabilities_and_judged_by_labels():
+    sure, unsure = [0.9, 0.1], [0.6, 0.4]
+    predictions = np.tile(np.array([sure, unsure]), (20, 1, 1))
+    wrong = np.zeros(20, dtype=int)
+    wrong[:8] = 1  # 40 %, on which the sure context pays more than the unsure one
+    errors = [identified_errors(predictions, [wrong], "cross-entropy", n_draws=400, random_state=seed)[0] for seed in range(2)]
+    assert errors == pytest.approx([0.4, 0.4], abs=0.02)
+
+
+def test_identification_is_drawn_from_the_seed():
+    generator = np.random.default_rng(0)
+    predictions, truth = generator.normal(size=(30, 3, 2)), generator.normal(size=(30, 2))
+    first, again, other = (identified_errors(predictions, [truth], "squared", random_state=seed)[0] for seed in (0, 0, 1))
+    assert first == again != other
+
+
+def test_identification_needs_rows_to_test_on():
+    with pytest.raises(ValueError, match=r"^`n_support` must be .*; it is 10, and there are 10 rows\.$"):
+        identified_errors(np.zeros((10, 2, 1)), [np.zeros((10, 1))], "squared")
+    with pytest.raises(ValueError, match=r"^`loss` must be 'squared' or 'cross-entropy'; it is 'zero-one'\.$"):
+        identified_errors(np.zeros((11, 2, 1)), [np.zeros((11, 1))], "zero-one")
+
+
+def test_the_rand_index_does_not_depend_on_the_numbering_and_is_near_zero_by_chance():
+    generator = np.random.default_rng(0)
+    domains = generator.integers(3, size=2000)
+    assert adjusted_rand(np.array([2, 0, 1])[domains], domains) == 1.0
+    assert adjusted_rand(generator.integers(3, size=2000), domains) == pytest.approx(0, abs=0.01)
+    with pytest.raises(ValueError, match=r"their shapes are \(2,\) and \(3,\)\.$"):
+        adjusted_rand([0, 1], [0, 1, 1])

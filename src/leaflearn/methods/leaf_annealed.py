@@ -1,0 +1,66 @@
+"""leaflearn's own way on a stream: contexts are read off the conflict of a first sample, then allocation is hard."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from leaflearn.conflict.start import MOST_SINGLE_ROWS, Start, find_start
+from leaflearn.core.algorithm import step
+from leaflearn.core.allocation import Annealed, Given, Rule
+from leaflearn.core.batches import Batches
+from leaflearn.methods.contract import Told
+from leaflearn.methods.leaf import Leaf, usage
+from leaflearn.methods.registry import register
+from leaflearn.recipe import GIVEN
+
+
+@register("leaf-annealed")
+class LeafAnnealed(Leaf):
+    """The repaired LEAF.
+
+    Before learning, smooth models find contexts in some thousand rows (`conflict/`). For the first 30 % of the run they allocate groups,
+    then the local models do, hard. Where the smooth models explain too little, the allocation is annealed.
+
+    Parameters
+    ----------
+    n_contexts, learning_rate
+        As in `Leaf`.
+    n_peeked
+        Rows that are looked at beforehand.
+
+    Examples
+    --------
+    >>> LeafAnnealed().n_peeked
+    8000
+    """
+
+    def __init__(self, *, n_contexts: int | None = None, learning_rate: float = 0.05, n_peeked: int = MOST_SINGLE_ROWS) -> None:
+        super().__init__(n_contexts=n_contexts, learning_rate=learning_rate)
+        self.n_peeked = n_peeked
+
+    def build(self) -> None:
+        """K networks, and a look at the conflict."""
+        super().build()
+        first = self.problem.peek(self.n_peeked)
+        self.temperature = 0.5 * self.problem.loss.of_best_constant(first.y) or 1.0
+        n_classes = self.problem.n_outputs if self.problem.is_classification else 0
+        self.start: Start = find_start(
+            first.x.numpy(), first.y.numpy(), first.group.numpy(), len(self.models.modules()), n_classes, self.problem.seed
+        )
+
+    def rule(self) -> Rule:
+        """Annealed, where there is no start to trust."""
+        return Annealed(self.temperature)
+
+    def learn(self, batches: Batches, told: Told | None) -> dict[str, float]:
+        """Allocate by the start for a while, then by the local models."""
+        if not self.start.is_trusted:
+            return super().learn(batches, told)
+        contexts = np.zeros(batches.n_groups, dtype=np.intp)
+        if self.progress < GIVEN:
+            contexts = self.start.allocate(batches.x.numpy(), batches.y.numpy(), batches.group.numpy())
+        here = Batches(batches.x, batches.y, batches.group, group_id=torch.arange(batches.n_groups), n_groups=batches.n_groups)
+        rule = Given(torch.as_tensor(contexts), until=GIVEN)
+        taken = step(self.models, here, self.problem.loss, rule, self.optimizer, self.progress, self.generator)
+        return {"loss": float(taken.value), **usage(taken.weights)}
