@@ -108,8 +108,9 @@ def choose(counts: list[Counted]) -> int:
 def count_down(find: Callable[[int], Counted], asked: int) -> tuple[int, list[Counted]]:
     """How many of the contexts that were asked for the data can fill, and what was found on the way, by rising number.
 
-    Contexts are taken away for as long as nothing is lost. Where that leaves one, held-out rows tell nothing, and all that were asked for
-    are kept: who asks for two may know of a difference that shows in few places.
+    Where one less is clearly worse, all are filled. Else the interval in which the number must lie is halved, for as long as it can be.
+    Where that leaves one, held-out rows tell nothing, and all that were asked for are kept: who asks for two may know of a difference
+    that shows in few places.
 
     Examples
     --------
@@ -118,13 +119,19 @@ def count_down(find: Callable[[int], Counted], asked: int) -> tuple[int, list[Co
     >>> n_used, [c.n_contexts for c in counts]
     (3, [1, 2, 3, 4, 5])
     """
-    counts = {asked: find(asked)}
-    counts[1] = find(1)
-    n_used = asked
-    while n_used > 1:
-        if n_used - 1 not in counts:
-            counts[n_used - 1] = find(n_used - 1)
-        if beats(counts[n_used], counts[n_used - 1]):
-            break
-        n_used -= 1
+    counts: dict[int, Counted] = {}
+
+    def look(n: int) -> Counted:
+        if n not in counts:
+            counts[n] = find(n)
+        return counts[n]
+
+    few, enough = 1, asked  # so many are too few, and so many are enough
+    look(asked), look(1)
+    if asked > 2 and not beats(look(asked), look(asked - 1)):
+        enough = asked - 1
+        while enough - few > 1:
+            middle = (few + enough) // 2
+            few, enough = (middle, enough) if beats(look(enough), look(middle)) else (few, middle)
+    n_used = enough if beats(look(enough), look(few)) else few
     return n_used if n_used > 1 else asked, [counts[n] for n in sorted(counts)]
