@@ -14,8 +14,9 @@ help:
 demo: .venv/ready
 	$(BIN)/leaflearn demo
 
+# Two processes with one thread each: threads of torch that wait for each other are slower than none.
 test: .venv/ready-dev
-	$(BIN)/python -m pytest -m "not slow"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow" -n 2 --dist worksteal
 
 test-slow: .venv/ready-dev
 	$(BIN)/python -m pytest -m slow
