@@ -10,8 +10,9 @@ import pytest
 import torch
 from click.testing import CliRunner
 
-from leaflearn.cli.demo import _one_thread, demo
+from leaflearn.cli.demo import demo
 from leaflearn.cli.main import run
+from leaflearn.core.threads import one_thread
 
 FILES = {"functions.png", "functions-allocation.png", "colored-digits.png", "colored-digits-allocation.png", "index.html"}
 
@@ -69,7 +70,7 @@ def test_it_gives_torch_its_threads_back():
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
-        with _one_thread():
+        with one_thread():
             assert torch.get_num_threads() == 1
         assert torch.get_num_threads() == 2
     finally:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
-import torch
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from leaflearn.cli.comparison import Comparison, compare
 from leaflearn.cli.stories import STORIES, describe_errors, tell
+from leaflearn.core.threads import one_thread
 from leaflearn.datasets import DATASETS
 from leaflearn.estimators.progress import ProgressBar
 from leaflearn.report.page import Section, render_page
@@ -46,7 +44,7 @@ def demo(output: Path, seed: int, as_json: bool, quick: bool) -> None:
     console, progress = Console(quiet=as_json), Console(stderr=True)
     sections: list[Section] = []
     answers: dict[str, Any] = {}
-    with _one_thread():
+    with one_thread():
         for name, story in STORIES.items():
             progress.print(f"[bold]{story.heading}[/]")
             result = compare(DATASETS[name](), seed, lambda learner: ProgressBar(f"{learner:<6}", progress), **(QUICK if quick else {}))
@@ -58,17 +56,6 @@ def demo(output: Path, seed: int, as_json: bool, quick: bool) -> None:
     console.print(f"All of this took {seconds:.0f} seconds. For the pictures, open in a browser: {escape(str(files[-1]))}", soft_wrap=True)
     if as_json:
         click.echo(json.dumps({"seed": seed, "seconds": round(seconds, 1), "files": list(map(str, files)), "data_sets": answers}, indent=2))
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Networks this small lose more by talking between threads than they win."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _show(console: Console, section: Section) -> None:

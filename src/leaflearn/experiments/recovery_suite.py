@@ -7,11 +7,12 @@ import signal
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import closing, contextmanager
+from contextlib import closing
 from typing import Any, NamedTuple
 
 import torch
 
+from leaflearn.core.threads import one_thread
 from leaflearn.experiments.recovery import RULES, run
 from leaflearn.experiments.recovery_records import Record, Records
 from leaflearn.experiments.recovery_tasks import TASKS
@@ -84,7 +85,7 @@ def _run_missing(records: Records, wanted: Iterable[tuple[str, str, int]], first
 
 
 def _run_here(jobs: Sequence[Job]) -> Generator[Record, None, None]:
-    with _one_thread():
+    with one_thread():
         for job in jobs:
             yield job.run()
 
@@ -113,14 +114,3 @@ def _run_in_processes(jobs: Sequence[Job], n_jobs: int) -> Generator[Record, Non
 def _prepare_process() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process is interrupted too, and ends this one
     torch.set_num_threads(1)
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """Networks this small lose more by talking between threads than they win."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from leaflearn.core.algorithm import sum_by_group
 from leaflearn.core.batches import Batches
 from leaflearn.core.model_set import make_model_set
-from leaflearn.methods.contract import Method, Told, as_answers, descend, sgd
-from leaflearn.methods.leaf import usage
+from leaflearn.methods.contract import Told, descend, sgd
+from leaflearn.methods.leaf import Leaf, usage
 from leaflearn.methods.registry import register
 from leaflearn.methods.sparse_moe import join
 
@@ -22,7 +22,7 @@ WIDTH = 32  # of what is known of a row, and of a group
 
 
 @register("learned-allocation")
-class LearnedAllocation(Method):
+class LearnedAllocation(Leaf):
     """K local models, and a network that tells from the rows of a group how much each model should learn from it.
 
     Parameters
@@ -38,9 +38,6 @@ class LearnedAllocation(Method):
     4
     """
 
-    def __init__(self, *, n_contexts: int | None = None, learning_rate: float = 0.05) -> None:
-        self.n_contexts, self.learning_rate = n_contexts, learning_rate
-
     def build(self) -> None:
         """K networks, and one more that reads groups."""
         n_contexts, n_outputs = self.n_contexts or self.problem.n_domains, self.problem.n_outputs
@@ -54,11 +51,6 @@ class LearnedAllocation(Method):
         weights = self.reader.train()(batches)  #                                              (B, K)
         losses = _average(self.problem.loss(self.models(batches.x), batches.y), batches)  #    (B, K)
         return {"loss": descend(self.optimizer, (weights * losses).sum(-1).mean()), **usage(weights.detach())}
-
-    def answer(self, x: Tensor) -> Tensor:
-        """The answer of each local model, (N, K, D)."""
-        self.models.train(False)
-        return as_answers(self.models(x).transpose(0, 1), self.problem.is_classification)
 
     def contexts(self, batches: Batches) -> Tensor:
         """The local model that the network infers for each group, (B,)."""

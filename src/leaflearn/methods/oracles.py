@@ -11,6 +11,7 @@ from leaflearn.core.allocation import one_hot
 from leaflearn.core.batches import Batches
 from leaflearn.core.model_set import make_model_set
 from leaflearn.methods.contract import Method, Told, as_answers, descend, sgd
+from leaflearn.methods.erm import ERM
 from leaflearn.methods.leaf import usage
 from leaflearn.methods.registry import register
 
@@ -67,7 +68,7 @@ class MultiTaskOracle(Method):
 
 
 @register("mll-oracle")
-class MultiLabelOracle(Method):
+class MultiLabelOracle(ERM):
     """One model of all labels at once, told the answers of all domains to each row.
 
     Parameters
@@ -84,14 +85,6 @@ class MultiLabelOracle(Method):
     sees = frozenset({"label_set"})
     claims = frozenset({"classification"})
     gives_label_set = True
-
-    def __init__(self, *, learning_rate: float = 0.05) -> None:
-        self.learning_rate = learning_rate
-
-    def build(self) -> None:
-        """One network."""
-        self.network = self.problem.network(self.problem.n_outputs)
-        self.optimizer = sgd(self.network.parameters(), self.learning_rate)
 
     def learn(self, batches: Batches, told: Told | None) -> dict[str, float]:
         """Binary cross-entropy, label by label."""
