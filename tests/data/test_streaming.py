@@ -163,3 +163,19 @@ def test_the_truth_stays_outside_the_batches():
 def test_nothing_cannot_be_streamed(name):
     with pytest.raises(ValueError, match=rf"^`{name}` must be a whole number of at least 1; it is 0\.$"):
         BilevelSampler(SHARED, **{name: 0})
+
+
+@pytest.mark.parametrize("name", ["functions", "colored-digits"])
+def test_groups_that_are_not_redrawn_come_again_in_another_order(name):
+    sampler = BilevelSampler(DATASETS[name](), group_size=3, groups_per_step=50, redraw=False)
+    seen = []
+    for epoch in (0, 1):
+        groups = {}
+        for batches, truth in sampler.epoch(epoch):
+            for place, group_id in enumerate(batches.group_id.tolist()):
+                here = batches.group == place
+                groups[group_id] = (batches.x[here].flatten().tolist(), batches.y[here].flatten().tolist(), int(truth.domain[place]))
+        seen.append(groups)
+    assert seen[0] == seen[1]
+    assert list(seen[0]) != list(seen[1])
+    assert len(seen[0]) == sampler.n_groups

@@ -1,6 +1,7 @@
 """LabelProp: labels spread to inputs that look alike, given ones are never lost."""
 
 import dataclasses
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from torch import nn
 from leaflearn.core.batches import Batches
 from leaflearn.methods import Problem, make_method
 from leaflearn.methods.label_prop import certainties, diffuse, features
+from leaflearn.methods.optimizers import sgd
 from leaflearn.networks import mlp
 
 
@@ -74,8 +76,8 @@ def test_a_row_that_nothing_is_known_of_is_tied_to_nothing():
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_missing_labels_come_from_inputs_that_look_alike(seed):
     x, y, told = clusters(seed)
-    method = make_method("label-prop", learning_rate=0.2, n_neighbors=10)
-    method.prepare(problem_of(seed=seed))
+    method = make_method("label-prop", n_neighbors=10)
+    method.prepare(dataclasses.replace(problem_of(seed=seed), optimizer=partial(sgd, learning_rate=0.2)))
     rows, y_given = torch.arange(240), y.gather(1, told[:, None])[:, 0]
     for _ in range(20):
         learn_epoch(method, x, y_given, rows)

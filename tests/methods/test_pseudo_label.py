@@ -1,6 +1,7 @@
 """PseudoLabel: missing labels are filled from the network's confidence, given ones are never lost."""
 
 import dataclasses
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from leaflearn.data.sources import Examples
 from leaflearn.data.streaming import BilevelSampler
 from leaflearn.evaluation import label_set_errors
 from leaflearn.methods import describe, make_method, train
+from leaflearn.methods.optimizers import sgd
 from leaflearn.methods.pseudo_label import fill
 from leaflearn.networks import mlp
 
@@ -56,7 +58,7 @@ def learn_epoch(method, x, y, rows):
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_missing_labels_are_filled_where_inputs_tell_them(seed):
     x, y, given = one_label_each(seed)
-    method = make_method("pseudo-label", learning_rate=0.2)
+    method = make_method("pseudo-label")
     method.prepare(problem_of(x))
     rows, y_given = torch.randperm(len(x), generator=torch.Generator().manual_seed(seed)), y.gather(1, given[:, None])[:, 0]
     at_first = method.label_sets().gather(1, y.gather(1, 1 - given[:, None])).float().mean()
@@ -72,8 +74,8 @@ def test_missing_labels_are_filled_where_inputs_tell_them(seed):
 def test_the_answers_are_the_labels_of_both_domains():
     domains = two_domains(3)
     sampler = BilevelSampler(domains, groups_per_step=40)
-    problem = describe(sampler, lambda n_outputs: mlp(2, n_outputs, (32,)), n_epochs=20)
-    method = make_method("pseudo-label", learning_rate=0.2)
+    problem = describe(sampler, lambda n_outputs: mlp(2, n_outputs, (32,)), n_epochs=20, optimizer=partial(sgd, learning_rate=0.2))
+    method = make_method("pseudo-label")
     train(method, sampler, problem, n_epochs=20)
     scores = method.predict_each(torch.from_numpy(np.asarray(domains.domains[0].test.x)))
     assert scores.shape == (360, 1, 8)
@@ -93,7 +95,7 @@ def test_labels_that_were_ever_given_stay_even_if_there_are_too_many():
 
 def test_only_inputs_that_were_seen_are_labelled_anew():
     x, y, _ = one_label_each(0)
-    method = make_method("pseudo-label", learning_rate=0.2, warm_up=0)
+    method = make_method("pseudo-label", warm_up=0)
     method.prepare(problem_of(x))
     before = method.label_sets()
     for _ in range(3):
@@ -119,7 +121,7 @@ def test_a_method_goes_on_from_its_state():
 
 def test_labels_drawn_at_random_stay_until_the_warm_up_is_over():
     x, y, _ = one_label_each(0)
-    method, rows = make_method("pseudo-label", learning_rate=0.2), torch.arange(len(x))
+    method, rows = make_method("pseudo-label"), torch.arange(len(x))
     method.prepare(dataclasses.replace(problem_of(x), n_steps=36))  # four epochs of nine steps
     learn_epoch(method, x, y[:, 0], rows)
     at_first = method.label_sets()

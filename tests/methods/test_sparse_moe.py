@@ -1,9 +1,13 @@
+from dataclasses import replace
+from functools import partial
+
 import pytest
 import torch
 from torch import nn
 
 from leaflearn.core.batches import Batches
 from leaflearn.methods import Problem, make_method
+from leaflearn.methods.optimizers import sgd
 from leaflearn.methods.sparse_moe import join, keep_top_1
 from leaflearn.networks import mlp
 
@@ -88,7 +92,7 @@ def parting(seed):
 
 @pytest.mark.parametrize("gate", ["paper", "switch"])
 def test_an_expert_learns_from_its_own_rows_only(gate):
-    method = prepared(line(), gate=gate, learning_rate=0.0)
+    method = prepared(replace(line(), optimizer=partial(sgd, learning_rate=0.0)), gate=gate)
     nn.init.zeros_(method.gate.noise.weight)
     with torch.no_grad():
         method.gate.clean.weight.copy_(torch.tensor([[1e3, 0.0], [-1e3, 0.0]]))  # the side decides, whatever the noise

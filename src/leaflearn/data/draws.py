@@ -40,7 +40,7 @@ class Draw:
     row_domain: Rows  #                                                         (N,)
     index: Rows  #                                                              (N,)
 
-    def x(self, rows: slice = slice(None)) -> Array:
+    def x(self, rows: slice | Rows = slice(None)) -> Array:
         """The inputs of these rows of the draw."""
         first = self.tables[0].x
         if all(table.x is first for table in self.tables):
@@ -51,7 +51,7 @@ class Draw:
             x[here] = table.x[self.index[rows][here]]
         return x
 
-    def y(self, rows: slice = slice(None)) -> Array:
+    def y(self, rows: slice | Rows = slice(None)) -> Array:
         """The targets of these rows of the draw."""
         first = self.tables[0].y
         y = np.empty((len(self.index[rows]), *first.shape[1:]), dtype=np.result_type(*(table.y for table in self.tables)))
@@ -60,7 +60,7 @@ class Draw:
             y[here] = table.y[self.index[rows][here]]
         return y
 
-    def truth(self, domain: Rows, clean: DomainSet, rows: slice = slice(None)) -> Truth:
+    def truth(self, domain: Rows, clean: DomainSet, rows: slice | Rows = slice(None)) -> Truth:
         """What is true of these rows, whose groups have these domains; `clean` is the domain set before labels were exchanged."""
         tables = tuple(
             known if isinstance(known := source.train, Examples) else table for source, table in zip(clean, self.tables, strict=True)

@@ -35,6 +35,8 @@ class BilevelSampler:
         Groups in a meta-batch (B in the paper).
     groups_per_epoch
         Groups in an epoch; where None, as many as deal all rows once, or the domain set's own number where its sources never end.
+    redraw
+        Are the groups of each epoch new ones? Else those of the first come again and again, in another order each time.
     mixing, label_noise, replacement
         As in `sample_groups`; here rows are dealt without replacement unless told otherwise.
     random_state
@@ -52,6 +54,7 @@ class BilevelSampler:
     group_size: int | None = None
     groups_per_step: int = 32
     groups_per_epoch: int | None = None
+    redraw: bool = True
     mixing: float = 0.0
     label_noise: float = 0.0
     replacement: bool = False
@@ -109,29 +112,34 @@ class BilevelSampler:
     def epoch(self, number: int) -> Iterator[tuple[Batches, Truth]]:
         """The meta-batches of this epoch with the truth about each, for those who may see it.
 
-        `group_id` counts groups on through the epochs, since none comes twice. `index` is the number of each row's input in the training
+        `group_id` counts groups on through the epochs where none comes twice. `index` is the number of each row's input in the training
         set, the same in each epoch; None where inputs are drawn anew.
         """
-        generator = np.random.default_rng([self.random_state, 1, number])
+        generator = np.random.default_rng([self.random_state, 1, number if self.redraw else 0])
         (for_mixing,) = generator.spawn(1)
         domain = draw_domains(self.domains, self.n_groups, generator)  #                      (m,)
         group = np.repeat(np.arange(self.n_groups), self.size)[: self._last_row()]  #         (N,)
         row_domain = mix(self.domains, domain[group], self.mixing, for_mixing)
         draw = draw_rows(self._noisy, row_domain, generator, self.replacement)
+        order = np.arange(self.n_groups)
+        if not self.redraw:
+            order = np.random.default_rng([self.random_state, 3, number]).permutation(self.n_groups)
         for start in range(0, self.n_groups, self.groups_per_step):
-            groups = np.arange(start, min(start + self.groups_per_step, self.n_groups))
-            rows = slice(start * self.size, (start + self.groups_per_step) * self.size)
+            groups = order[start : start + self.groups_per_step]
+            rows = (groups[:, None] * self.size + np.arange(self.size)).ravel()
+            is_there = rows < len(group)  # the last group may be smaller
+            rows, place = rows[is_there], np.repeat(np.arange(len(groups)), self.size)[is_there]
             batches = Batches(
                 x=as_inputs(draw.x(rows)),
                 y=as_targets(draw.y(rows), self.domains.classes is not None),
-                group=torch.from_numpy(group[rows] - start),
-                group_id=torch.from_numpy(groups + number * self.n_groups),
+                group=torch.from_numpy(place),
+                group_id=torch.from_numpy(groups + number * self.n_groups if self.redraw else groups),
                 index=self._number(draw, rows),
                 n_groups=len(groups),
             )
             yield batches, draw.truth(domain[groups], self.domains, rows)
 
-    def _number(self, draw: Draw, rows: slice) -> Tensor | None:
+    def _number(self, draw: Draw, rows: Rows) -> Tensor | None:
         if self._row_numbers is None:
             return None
         numbers = np.empty(len(draw.index[rows]), dtype=np.intp)

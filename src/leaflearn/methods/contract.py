@@ -11,7 +11,7 @@ A method that declares nothing in `sees` is never told anything. To find every o
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from leaflearn.core.batches import Batches
 from leaflearn.core.losses import CrossEntropy, Loss, SquaredError
+from leaflearn.methods.optimizers import Optimize, sgd, slow_down
 
 ROWS_AT_ONCE = 4096
 
@@ -44,6 +45,10 @@ class Problem:
         Draws a meta-batch of that many training rows, or a few more, before learning begins.
     seed
         Of all that the method draws.
+    optimizer
+        Makes the optimizer of networks' parameters: the same for every method, unless a method names its own.
+    slows_down
+        Does the learning rate fall to zero over the run, in a straight line?
     """
 
     input_shape: tuple[int, ...]
@@ -55,6 +60,8 @@ class Problem:
     network: Callable[[int], nn.Module]
     peek: Callable[[int], Batches]
     seed: int = 0
+    optimizer: Optimize = sgd
+    slows_down: bool = False
 
     @property
     def loss(self) -> Loss:
@@ -104,6 +111,9 @@ class Method(ABC):
 
     def update(self, batches: Batches, told: Told | None = None) -> dict[str, float]:
         """Learn from one meta-batch."""
+        if self.problem.slows_down:
+            for optimizer in self.optimizers():
+                slow_down(optimizer, 1.0 - self.progress)
         numbers = self.learn(batches, told)
         self.n_updates += 1
         return numbers
@@ -124,6 +134,10 @@ class Method(ABC):
     def parts(self) -> dict[str, Any]:
         """Everything with a `state_dict` that learning changes, by name."""
         return {name: part for name, part in vars(self).items() if hasattr(part, "state_dict") and hasattr(part, "load_state_dict")}
+
+    def optimizers(self) -> list[torch.optim.Optimizer]:
+        """What steps."""
+        return [part for part in vars(self).values() if isinstance(part, torch.optim.Optimizer)]
 
     def tensors(self) -> dict[str, Tensor]:
         """Plain tensors that learning changes, by name."""
@@ -172,17 +186,6 @@ def as_answers(outputs: Tensor, is_classification: bool) -> Tensor:
     tensor([[[0.5000, 0.5000]]])
     """
     return torch.softmax(outputs, -1) if is_classification else outputs
-
-
-def sgd(parameters: Iterable[nn.Parameter], learning_rate: float, momentum: float = 0.9, weight_decay: float = 1e-4) -> torch.optim.SGD:
-    """The paper's optimizer.
-
-    Examples
-    --------
-    >>> sgd(torch.nn.Linear(1, 1).parameters(), 0.05).defaults["momentum"]
-    0.9
-    """
-    return torch.optim.SGD(parameters, lr=learning_rate, momentum=momentum, weight_decay=weight_decay)
 
 
 def _copy(state: Any) -> Any:

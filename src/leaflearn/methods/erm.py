@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from leaflearn.core.batches import Batches
-from leaflearn.methods.contract import Method, Told, as_answers, descend, sgd
+from leaflearn.methods.contract import Method, Told, as_answers, descend
 from leaflearn.methods.registry import register
 
 
@@ -13,24 +13,16 @@ from leaflearn.methods.registry import register
 class ERM(Method):
     """One model.
 
-    Parameters
-    ----------
-    learning_rate
-        Of stochastic gradient descent.
-
     Examples
     --------
-    >>> ERM(learning_rate=0.1).name
+    >>> ERM().name
     'erm'
     """
-
-    def __init__(self, *, learning_rate: float = 0.05) -> None:
-        self.learning_rate = learning_rate
 
     def build(self) -> None:
         """One network."""
         self.network = self.problem.network(self.problem.n_outputs)
-        self.optimizer = sgd(self.network.parameters(), self.learning_rate)
+        self.optimizer = self.problem.optimizer(self.network.parameters())
 
     def learn(self, batches: Batches, told: Told | None) -> dict[str, float]:
         """The mean loss of all rows."""

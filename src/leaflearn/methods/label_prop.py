@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, normalize
 
 from leaflearn.core.batches import Batches
-from leaflearn.methods.contract import ROWS_AT_ONCE, Method, Told, descend, sgd
+from leaflearn.methods.contract import ROWS_AT_ONCE, Method, Told, descend
 from leaflearn.methods.pseudo_label import count_rows, fill
 from leaflearn.methods.registry import register
 
@@ -37,8 +37,6 @@ class LabelProp(Method):
 
     Parameters
     ----------
-    learning_rate
-        Of stochastic gradient descent.
     rounds_every
         Epochs from one graph to the next.
     n_neighbors, gamma, alpha
@@ -58,17 +56,17 @@ class LabelProp(Method):
     gives_label_set = True
 
     def __init__(
-        self, *, learning_rate: float = 0.05, rounds_every: int = 1, n_neighbors: int = 10, gamma: float = 3.0, alpha: float = 0.9,
+        self, *, rounds_every: int = 1, n_neighbors: int = 10, gamma: float = 3.0, alpha: float = 0.9,
         most_rows: int = 20_000,
     ) -> None:  # fmt: skip
-        self.learning_rate, self.rounds_every, self.most_rows = learning_rate, rounds_every, most_rows
+        self.rounds_every, self.most_rows = rounds_every, most_rows
         self.n_neighbors, self.gamma, self.alpha = n_neighbors, gamma, alpha
 
     def build(self) -> None:
         """One network, what is known of the labels of each row, and room for the inputs of the graph."""
         n_rows, n_outputs = count_rows(self.problem, self.name), self.problem.n_outputs
         self.network = self.problem.network(n_outputs)
-        self.optimizer = sgd(self.network.parameters(), self.learning_rate)
+        self.optimizer = self.problem.optimizer(self.network.parameters())
         self.given = torch.zeros(n_rows, n_outputs, dtype=torch.bool)  # labels that rows came with     (n_rows, C)
         self.spread = torch.zeros(n_rows, n_outputs)  # how much of each label reached a row            (n_rows, C)
         self.certainty = torch.zeros(n_rows)  # of the labels that a row takes over                     (n_rows,)

@@ -11,7 +11,7 @@ from leaflearn.core.algorithm import score, step
 from leaflearn.core.allocation import Hard, Rule, Sampled, Soft
 from leaflearn.core.batches import Batches
 from leaflearn.core.model_set import make_model_set
-from leaflearn.methods.contract import Method, Told, as_answers, sgd
+from leaflearn.methods.contract import Method, Told, as_answers
 from leaflearn.methods.registry import register
 
 Temperature = float | Literal["paper"]
@@ -25,8 +25,6 @@ class Leaf(Method):
     ----------
     n_contexts
         Local models; as many as there are domains where None.
-    learning_rate
-        Of stochastic gradient descent.
 
     Examples
     --------
@@ -34,8 +32,8 @@ class Leaf(Method):
     4
     """
 
-    def __init__(self, *, n_contexts: int | None = None, learning_rate: float = 0.05) -> None:
-        self.n_contexts, self.learning_rate = n_contexts, learning_rate
+    def __init__(self, *, n_contexts: int | None = None) -> None:
+        self.n_contexts = n_contexts
 
     def rule(self) -> Rule:
         """How groups are shared out."""
@@ -45,7 +43,7 @@ class Leaf(Method):
         """K networks."""
         shape = (self.n_contexts or self.problem.n_domains,)
         self.models = make_model_set(lambda: self.problem.network(self.problem.n_outputs), shape)
-        self.optimizer = sgd(self.models.parameters(), self.learning_rate)
+        self.optimizer = self.problem.optimizer(self.models.parameters())
 
     def learn(self, batches: Batches, told: Told | None) -> dict[str, float]:
         """Score, allocate, learn."""
@@ -68,7 +66,7 @@ class LeafEM(Leaf):
 
     Parameters
     ----------
-    n_contexts, learning_rate
+    n_contexts
         As in `Leaf`.
     temperature
         Of the posterior; the paper's is 0.1 in regression and 1 in classification.
@@ -79,8 +77,8 @@ class LeafEM(Leaf):
     'paper'
     """
 
-    def __init__(self, *, n_contexts: int | None = None, learning_rate: float = 0.05, temperature: Temperature = "paper") -> None:
-        super().__init__(n_contexts=n_contexts, learning_rate=learning_rate)
+    def __init__(self, *, n_contexts: int | None = None, temperature: Temperature = "paper") -> None:
+        super().__init__(n_contexts=n_contexts)
         self.temperature = temperature
 
     def degree(self) -> float:

@@ -24,7 +24,7 @@ class LeafAnnealed(Leaf):
 
     Parameters
     ----------
-    n_contexts, learning_rate
+    n_contexts
         As in `Leaf`.
     n_peeked
         Rows that are looked at beforehand.
@@ -35,8 +35,8 @@ class LeafAnnealed(Leaf):
     8000
     """
 
-    def __init__(self, *, n_contexts: int | None = None, learning_rate: float = 0.05, n_peeked: int = MOST_SINGLE_ROWS) -> None:
-        super().__init__(n_contexts=n_contexts, learning_rate=learning_rate)
+    def __init__(self, *, n_contexts: int | None = None, n_peeked: int = MOST_SINGLE_ROWS) -> None:
+        super().__init__(n_contexts=n_contexts)
         self.n_peeked = n_peeked
 
     def build(self) -> None:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from leaflearn.core.algorithm import sum_by_group
 from leaflearn.core.batches import Batches
 from leaflearn.core.model_set import make_model_set
-from leaflearn.methods.contract import Told, descend, sgd
+from leaflearn.methods.contract import Told, descend
 from leaflearn.methods.leaf import Leaf, usage
 from leaflearn.methods.registry import register
 from leaflearn.methods.sparse_moe import join
@@ -29,8 +29,6 @@ class LearnedAllocation(Leaf):
     ----------
     n_contexts
         Local models; as many as there are domains where None.
-    learning_rate
-        Of stochastic gradient descent.
 
     Examples
     --------
@@ -43,7 +41,7 @@ class LearnedAllocation(Leaf):
         n_contexts, n_outputs = self.n_contexts or self.problem.n_domains, self.problem.n_outputs
         self.models = make_model_set(lambda: self.problem.network(n_outputs), (n_contexts,))
         self.reader = GroupReader(self.problem.network(WIDTH), n_outputs, n_contexts, self.problem.is_classification)
-        self.optimizer = sgd([*self.models.parameters(), *self.reader.parameters()], self.learning_rate)
+        self.optimizer = self.problem.optimizer([*self.models.parameters(), *self.reader.parameters()])
 
     def learn(self, batches: Batches, told: Told | None) -> dict[str, float]:
         """Mean over groups of the local models' mean losses, weighted with what the network makes of the group."""

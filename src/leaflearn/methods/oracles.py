@@ -10,7 +10,7 @@ from leaflearn.core.algorithm import objective
 from leaflearn.core.allocation import one_hot
 from leaflearn.core.batches import Batches
 from leaflearn.core.model_set import make_model_set
-from leaflearn.methods.contract import Method, Told, as_answers, descend, sgd
+from leaflearn.methods.contract import Method, Told, as_answers, descend
 from leaflearn.methods.erm import ERM
 from leaflearn.methods.leaf import usage
 from leaflearn.methods.registry import register
@@ -24,8 +24,6 @@ class MultiTaskOracle(Method):
 
     Parameters
     ----------
-    learning_rate
-        Of stochastic gradient descent.
     shared
         Let all models look through one layer that they share, which the paper tried.
 
@@ -37,14 +35,14 @@ class MultiTaskOracle(Method):
 
     sees = frozenset({"domain"})
 
-    def __init__(self, *, learning_rate: float = 0.05, shared: bool = False) -> None:
-        self.learning_rate, self.shared = learning_rate, shared
+    def __init__(self, *, shared: bool = False) -> None:
+        self.shared = shared
 
     def build(self) -> None:
         """As many networks as domains."""
         self.models = make_model_set(lambda: self.problem.network(self.problem.n_outputs), (self.problem.n_domains,))
         self.shared_layer = self._make_shared() if self.shared else nn.Identity()
-        self.optimizer = sgd([*self.models.parameters(), *self.shared_layer.parameters()], self.learning_rate)
+        self.optimizer = self.problem.optimizer([*self.models.parameters(), *self.shared_layer.parameters()])
 
     def learn(self, batches: Batches, told: Told | None) -> dict[str, float]:
         """Each model learns from its own domain."""
@@ -70,11 +68,6 @@ class MultiTaskOracle(Method):
 @register("mll-oracle")
 class MultiLabelOracle(ERM):
     """One model of all labels at once, told the answers of all domains to each row.
-
-    Parameters
-    ----------
-    learning_rate
-        Of stochastic gradient descent.
 
     Examples
     --------

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from leaflearn.core.batches import Batches
-from leaflearn.methods.contract import Method, Problem, Told, descend, sgd
+from leaflearn.methods.contract import Method, Problem, Told, descend
 from leaflearn.methods.registry import register
 
 
@@ -28,8 +28,6 @@ class PseudoLabel(Method):
 
     Parameters
     ----------
-    learning_rate
-        Of stochastic gradient descent.
     warm_up
         Share of the run in which the labels drawn at random stay as they are.
 
@@ -42,14 +40,14 @@ class PseudoLabel(Method):
     claims = frozenset({"classification"})
     gives_label_set = True
 
-    def __init__(self, *, learning_rate: float = 0.05, warm_up: float = 0.5) -> None:
-        self.learning_rate, self.warm_up = learning_rate, warm_up
+    def __init__(self, *, warm_up: float = 0.5) -> None:
+        self.warm_up = warm_up
 
     def build(self) -> None:
         """One network, and what is known of the labels of each row: nothing yet, so the missing ones are drawn at random."""
         shape = (count_rows(self.problem, self.name), self.problem.n_outputs)
         self.network = self.problem.network(self.problem.n_outputs)
-        self.optimizer = sgd(self.network.parameters(), self.learning_rate)
+        self.optimizer = self.problem.optimizer(self.network.parameters())
         self.given = torch.zeros(shape, dtype=torch.bool)  # labels that rows came with           (n_rows, C)
         self.confidence = torch.rand(shape, generator=self.generator)  # fills the missing ones   (n_rows, C)
         self.latest = self.confidence.clone()  # the same, as of this epoch                       (n_rows, C)

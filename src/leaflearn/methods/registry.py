@@ -37,8 +37,8 @@ def make_method(name: str, **settings: object) -> Method:
 
     Examples
     --------
-    >>> make_method("erm", learning_rate=0.1).name
-    'erm'
+    >>> make_method("leaf", n_contexts=4).n_contexts
+    4
     """
     if name not in METHODS:
         raise ValueError(f"method {name!r} is not known; choose one of {', '.join(sorted(METHODS))}.")

@@ -12,11 +12,15 @@ from leaflearn.core.batches import Batches
 from leaflearn.data.domains import DomainSet, Truth
 from leaflearn.data.streaming import BilevelSampler
 from leaflearn.methods.contract import Method, Problem, Told
+from leaflearn.methods.optimizers import Optimize, sgd
 
 PEEKED = 1_000_000  # an epoch that no training reaches: what is looked at beforehand is drawn apart
 
 
-def describe(sampler: BilevelSampler, network: Callable[[int], nn.Module], n_epochs: int, seed: int = 0) -> Problem:
+def describe(
+    sampler: BilevelSampler, network: Callable[[int], nn.Module], n_epochs: int, seed: int = 0, optimizer: Optimize = sgd,
+    slows_down: bool = False,
+) -> Problem:  # fmt: skip
     """What a method may know of a run beforehand.
 
     Examples
@@ -32,7 +36,7 @@ def describe(sampler: BilevelSampler, network: Callable[[int], nn.Module], n_epo
     n_outputs = len(domains.classes) if domains.classes is not None else _count_outputs(domains)
     return Problem(
         domains.input_shape, n_outputs, is_classification, len(domains), n_epochs * len(sampler), sampler.n_rows, network,
-        lambda n_rows: _peek(sampler, n_rows), seed,
+        lambda n_rows: _peek(sampler, n_rows), seed, optimizer, slows_down,
     )  # fmt: skip
 
 

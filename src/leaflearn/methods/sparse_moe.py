@@ -27,7 +27,7 @@ from torch.nn.functional import softplus
 from leaflearn.core.allocation import one_hot
 from leaflearn.core.batches import Batches
 from leaflearn.core.model_set import make_model_set
-from leaflearn.methods.contract import Method, Problem, Told, as_answers, descend, sgd
+from leaflearn.methods.contract import Method, Problem, Told, as_answers, descend
 from leaflearn.methods.leaf import usage
 from leaflearn.methods.registry import register
 
@@ -42,8 +42,6 @@ class SparseMoE(Method):
     ----------
     gate
         "paper", which cannot learn, or "switch", which weighs the loss with the probability of the chosen expert.
-    learning_rate
-        Of stochastic gradient descent.
     balance
         How much the switch gate is asked to use all experts alike.
     hidden
@@ -55,17 +53,17 @@ class SparseMoE(Method):
     0.01
     """
 
-    def __init__(self, *, gate: Gate = "paper", learning_rate: float = 0.05, balance: float = 0.01, hidden: int = 0) -> None:
+    def __init__(self, *, gate: Gate = "paper", balance: float = 0.01, hidden: int = 0) -> None:
         if gate not in get_args(Gate):
             raise ValueError(f"`gate` is {gate!r}; choose 'paper', which is as printed, or 'switch', which can learn.")
-        self.kind, self.learning_rate, self.balance, self.hidden = gate, learning_rate, balance, hidden
+        self.kind, self.balance, self.hidden = gate, balance, hidden
 
     def build(self) -> None:
         """K experts and a gate, which learn together."""
         n_experts = self.problem.n_domains
         self.models = make_model_set(lambda: self.problem.network(self.problem.n_outputs), (n_experts,))
         self.gate = NoisyGate(_count_inputs(self.problem), n_experts, self.hidden)
-        self.optimizer = sgd([*self.models.parameters(), *self.gate.parameters()], self.learning_rate)
+        self.optimizer = self.problem.optimizer([*self.models.parameters(), *self.gate.parameters()])
 
     def learn(self, batches: Batches, told: Told | None) -> dict[str, float]:
         """The mean loss of all rows, each under its own expert."""
