@@ -15,7 +15,8 @@ from leaflearn.estimators import LeafRegressor
 from leaflearn.experiments import recovery_suite
 from leaflearn.experiments.recovery import RULES, run
 from leaflearn.experiments.recovery_records import Records
-from leaflearn.experiments.recovery_suite import Job, _run_in_processes, run_suite
+from leaflearn.experiments.processes import _run_in_processes
+from leaflearn.experiments.recovery_suite import Job, run_suite
 from leaflearn.experiments.recovery_summary import summarize
 from leaflearn.experiments.recovery_table import HEAD, render_markdown
 from leaflearn.experiments.recovery_tasks import TASKS

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import signal
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from typing import Any, NamedTuple
 
-import torch
-
-from leaflearn.core.threads import one_thread
+from leaflearn.experiments.processes import run_jobs
 from leaflearn.experiments.recovery import RULES, run
 from leaflearn.experiments.recovery_records import Record, Records
 from leaflearn.experiments.recovery_tasks import TASKS
@@ -79,38 +73,6 @@ def _run_missing(records: Records, wanted: Iterable[tuple[str, str, int]], first
     ]
     if not jobs:
         return
-    with closing(_run_here(jobs) if n_jobs == 1 else _run_in_processes(jobs, n_jobs)) as coming:  # an interruption ends the processes too
+    with closing(run_jobs(jobs, n_jobs)) as coming:  # an interruption ends the processes too
         for record in watch(title, coming, len(jobs)):
             records.add(record)
-
-
-def _run_here(jobs: Sequence[Job]) -> Generator[Record, None, None]:
-    with one_thread():
-        for job in jobs:
-            yield job.run()
-
-
-def _run_in_processes(jobs: Sequence[Job], n_jobs: int) -> Generator[Record, None, None]:
-    """Records in the order in which they come. Whatever happens here, no process goes on working behind."""
-    before = set(multiprocessing.active_children())
-    fresh = multiprocessing.get_context("spawn")  # a fork of a process in which torch has run can hang
-    with ProcessPoolExecutor(min(n_jobs, len(jobs)), mp_context=fresh, initializer=_prepare_process) as pool:
-        futures = [pool.submit(job.run) for job in jobs]
-        try:
-            for future in as_completed(futures):
-                yield future.result()
-        except BrokenProcessPool:
-            raise OSError(
-                "A process was ended from outside, perhaps for want of memory; what is recorded stays. Try fewer --jobs."
-            ) from None
-        except BaseException:
-            for future in futures:
-                future.cancel()
-            for process in set(multiprocessing.active_children()) - before:
-                process.terminate()
-            raise
-
-
-def _prepare_process() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process is interrupted too, and ends this one
-    torch.set_num_threads(1)

@@ -1,0 +1,102 @@
+"""One run: put the parts together, let the method learn epoch by epoch, measure what it has learnt."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from leaflearn.data.streaming import BilevelSampler
+from leaflearn.experiments.measures import MEASURES, Learnt, snapshot
+from leaflearn.experiments.parts import make_domains, make_learner, make_network, make_optimizer
+from leaflearn.experiments.run_folder import RunFolder
+from leaflearn.experiments.spec import Run
+from leaflearn.methods import Method, describe
+from leaflearn.methods.running import tell
+
+SAVED_EVERY = 60.0  # seconds: so much can be lost
+
+
+@dataclass(frozen=True)
+class LearningRun:
+    """A run and the folder of all runs; it can be run in another process.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from leaflearn.experiments.spec import load_spec
+    >>> first = next(load_spec("fig-regression", "smoke").runs(1))
+    >>> with tempfile.TemporaryDirectory() as root:
+    ...     sorted(LearningRun(Path(root), first).run()["errors"])
+    ['best', 'identified']
+    """
+
+    root: Path
+    what: Run
+
+    def run(self) -> dict[str, Any]:
+        """Run it, or go on with it, and give its result; one that is done is not run again."""
+        folder = RunFolder(self.root, self.what)
+        if not folder.is_done:
+            try:
+                folder.finish(_learn(folder, self.what.settings))
+            except Exception as error:
+                raise RuntimeError(f"{folder.path.name}: {error}") from error
+        return folder.result
+
+
+def _learn(folder: RunFolder, settings: dict[str, Any]) -> dict[str, Any]:
+    method, sampler = _put_together(settings)
+    state = folder.resume()
+    if state is None:
+        folder.begin()
+        folder.restart()
+        state = {"n_epochs": 0, "seconds": 0.0, "snapshots": {}}
+    else:
+        method.load_state_dict(state["method"])
+    seconds = state["seconds"]
+    snapshots = state["snapshots"]
+    saved_at = time.monotonic()
+    for epoch in range(state["n_epochs"], settings["n_epochs"]):
+        if epoch in settings.get("snapshots", ()):
+            snapshots[str(epoch)] = snapshot(method, sampler)
+        began = time.process_time()
+        numbers = _learn_epoch(method, sampler, epoch)
+        seconds += time.process_time() - began
+        folder.record({"epoch": epoch, "seconds": round(seconds, 2), **numbers})
+        if time.monotonic() - saved_at > SAVED_EVERY:
+            folder.save({"n_epochs": epoch + 1, "seconds": seconds, "snapshots": snapshots, "method": method.state_dict()})
+            saved_at = time.monotonic()
+    if settings["n_epochs"] in settings.get("snapshots", ()):
+        snapshots[str(settings["n_epochs"])] = snapshot(method, sampler)
+    learnt = Learnt(method, sampler, seconds, settings["seed"])
+    measured = {name: MEASURES[name](learnt) for name in settings.get("measures", ["errors"])}
+    return {"domains": list(sampler.domains.names), "data": sampler.domains.name, "seconds": round(seconds, 2), **measured} | (
+        {"snapshots": snapshots} if snapshots else {}
+    )
+
+
+def _put_together(settings: dict[str, Any]) -> tuple[Method, BilevelSampler]:
+    """The method, prepared, and what it will learn from."""
+    domains = make_domains(settings["dataset"])
+    sampler = BilevelSampler(domains, random_state=settings["seed"], **settings.get("sampler", {}))
+    network, optimizer = make_network(settings["network"], domains.input_shape), make_optimizer(settings["optimizer"])
+    problem = describe(sampler, network, settings["n_epochs"], settings["seed"], optimizer, settings.get("slows_down", False))
+    method = make_learner(settings["method"])
+    method.prepare(problem)
+    return method, sampler
+
+
+def _learn_epoch(method: Method, sampler: BilevelSampler, epoch: int) -> dict[str, float]:
+    told: list[dict[str, float]] = list(_updates(method, sampler, epoch))
+    method.end_epoch()
+    return {name: round(float(np.mean([numbers[name] for numbers in told])), 5) for name in told[0]}
+
+
+def _updates(method: Method, sampler: BilevelSampler, epoch: int) -> Iterator[dict[str, float]]:
+    for batches, truth in sampler.epoch(epoch):
+        yield method.update(batches, tell(method, truth))
