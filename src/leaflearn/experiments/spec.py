@@ -26,7 +26,7 @@ from leaflearn.experiments.parts import Settings, check_part
 PARTS = ("dataset", "sampler", "network", "optimizer", "method")
 PLAIN = {"n_epochs": int, "slows_down": bool, "measures": list, "snapshots": list}
 SCALES = ("smoke", "laptop", "paper")
-KEYS = {"title", "paper", "show", "unit", "by", "methods", "n_seeds", "run", "setting", "method", "assumed", "remark", "smoke", "laptop"}
+KEYS = {"title", "source", "show", "unit", "by", "methods", "n_seeds", "run", "setting", "method", "assumed", "remark", "smoke", "laptop"}
 SCALE_KEYS = {"methods", "settings", "n_seeds", "run", "setting", "method"}
 
 

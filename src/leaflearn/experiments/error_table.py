@@ -1,0 +1,89 @@
+"""The errors of an experiment beside the published ones.
+
+One line for each method in each setting, over all seeds that are done. Two protocols are never mixed: a line says by which its errors are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from leaflearn.experiments.run_folder import RunFolder
+from leaflearn.experiments.spec import Run, Spec
+
+PROTOCOLS = ("best", "identified", "label set", "adapted", "pruned")
+
+
+@dataclass(frozen=True)
+class Line:
+    """A method in a setting by one protocol.
+
+    Examples
+    --------
+    >>> line = Line("Colored MNIST", "leaf", "best", ("digit", "color"), ((0.0175, 0.0185), (0.0003, 0.0003)), (1.70, 0.03), scale=100)
+    >>> [round(mean, 2) for mean in line.means], line.n_seeds, [round(gap, 2) for gap in line.differences]
+    ([1.8, 0.03], 2, [0.1, 0.0])
+    """
+
+    setting: str
+    method: str
+    protocol: str
+    domains: tuple[str, ...]
+    errors: tuple[tuple[float, ...], ...]  # of each domain, on each seed
+    published: tuple[float, ...] | None = None
+    scale: float = 1.0  # 100 where errors are told in percent
+
+    @property
+    def n_seeds(self) -> int:
+        """How many runs this is of."""
+        return len(self.errors[0])
+
+    @property
+    def means(self) -> list[float]:
+        """Mean error of each domain."""
+        return [self.scale * float(np.mean(each)) for each in self.errors]
+
+    @property
+    def deviations(self) -> list[float]:
+        """Standard deviation over seeds; 0 for one."""
+        return [self.scale * float(np.std(each, ddof=1)) if len(each) > 1 else 0.0 for each in self.errors]
+
+    @property
+    def differences(self) -> list[float]:
+        """How far above the published error."""
+        return [mean - paper for mean, paper in zip(self.means, self.published or (), strict=False)]
+
+
+def error_lines(spec: Spec, finished: Iterable[tuple[Run, RunFolder]]) -> list[Line]:
+    """The lines of an experiment, settings and methods in the order of the spec."""
+    results: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for run, folder in finished:
+        results.setdefault((run.setting, run.method), []).append(folder.result)
+    published = {setting["name"]: setting.get("published", {}) for setting in spec.settings}
+    scale = 100.0 if spec.content.get("unit") == "%" else 1.0
+    lines = []
+    for (setting, method), each in results.items():
+        for protocol in PROTOCOLS:
+            told = [errors for result in each if (errors := errors_by(result, protocol)) is not None]
+            if told:
+                numbers = published[setting].get(method) if protocol != "identified" else None
+                domains = tuple(each[0]["domains"])
+                by_domain = tuple(tuple(errors[d] for errors in told) for d in range(len(domains)))
+                lines.append(Line(setting, method, protocol, domains, by_domain, tuple(numbers) if numbers else None, scale))
+    return lines
+
+
+def errors_by(result: dict[str, Any], protocol: str) -> list[float] | None:
+    """The errors of one run by this protocol, where it was measured.
+
+    Examples
+    --------
+    >>> result = {"errors": {"best": [0.1, 0.2]}, "pruned": {"dropped": 2, "best": [0.1, 0.3]}}
+    >>> errors_by(result, "best"), errors_by(result, "pruned"), errors_by(result, "adapted")
+    ([0.1, 0.2], [0.1, 0.3], None)
+    """
+    told = result.get("pruned", {}).get("best") if protocol == "pruned" else result.get("errors", {}).get(protocol)
+    return list(told) if told is not None else None

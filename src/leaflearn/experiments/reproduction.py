@@ -1,0 +1,80 @@
+"""All runs of some experiments, each recorded in a folder of its own; what is done is not done again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from leaflearn.experiments.learning_run import LearningRun
+from leaflearn.experiments.processes import run_jobs
+from leaflearn.experiments.run_folder import RunFolder
+from leaflearn.experiments.spec import Run, Spec
+
+Result = dict[str, Any]
+Watch = Callable[[Iterator[Result], int], Iterable[Result]]  # results as they come, how many -> the same, with a progress bar
+MOST_SEEDS = 1000
+
+
+def missing_runs(specs: Sequence[Spec], root: Path, n_seeds: int | None = None) -> list[Run]:
+    """The runs that are not done yet; one that stands in several tables comes once.
+
+    Examples
+    --------
+    >>> from leaflearn.experiments.spec import load_spec
+    >>> len(missing_runs([load_spec("fig-regression", "smoke")] * 2, Path("nowhere")))
+    10
+    """
+    runs = {run.key: run for spec in specs for run in spec.runs(n_seeds)}
+    return [run for run in runs.values() if not RunFolder(root, run).is_done]
+
+
+def reproduce(specs: Sequence[Spec], root: Path, n_seeds: int | None, n_jobs: int, watch: Watch) -> None:
+    """Run what is missing.
+
+    Parameters
+    ----------
+    specs
+        The experiments, each at its scale.
+    root
+        The folder of all runs.
+    n_seeds
+        How many of each; as many as the specs say where None.
+    n_jobs
+        How many processes, of one thread each.
+    watch
+        Is handed the results as they come and their number, and hands them on; a place for a progress bar.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from leaflearn.experiments.spec import load_spec
+    >>> spec = load_spec("table-identifiability", "smoke")
+    >>> with tempfile.TemporaryDirectory() as root:
+    ...     reproduce([spec], Path(root), 1, 1, lambda coming, n: coming)
+    ...     missing_runs([spec], Path(root), 1)
+    []
+    """
+    jobs = [LearningRun(root, run) for run in missing_runs(specs, root, n_seeds)]
+    if not jobs:
+        return
+    with closing(run_jobs(jobs, n_jobs)) as coming:  # an interruption ends the processes too
+        for _ in watch(coming, len(jobs)):
+            pass
+
+
+def finished_runs(spec: Spec, root: Path) -> Iterator[tuple[Run, RunFolder]]:
+    """The runs of an experiment that are done, over however many seeds."""
+    for run in spec.runs(1):
+        for seed in range(MOST_SEEDS):
+            this = Run(run.method, run.setting, {**run.settings, "seed": seed})
+            folder = RunFolder(root, this)
+            if folder.is_done:
+                yield this, folder
+            elif seed >= _planned(spec):
+                break
+
+
+def _planned(spec: Spec) -> int:
+    return int(spec.at_scale.get("n_seeds", spec.content.get("n_seeds", 1)))
