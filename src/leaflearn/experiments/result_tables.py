@@ -1,0 +1,138 @@
+"""From the finished runs of an experiment to the tables of its page: one function for each kind of experiment."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from leaflearn.experiments.error_table import PROTOCOLS, Line, error_lines
+from leaflearn.experiments.renderings import Table
+from leaflearn.experiments.reproduction import finished_runs
+from leaflearn.experiments.run_folder import RunFolder
+from leaflearn.experiments.spec import Run, Spec
+
+Finished = Sequence[tuple[Run, RunFolder]]
+TIME_UNIT = "erm-top-k"  # the method that times are told in units of
+
+
+def tables_of(spec: Spec, root: Path) -> list[Table]:
+    """The tables of an experiment, from all its runs that are done; none where no run is.
+
+    Examples
+    --------
+    >>> from leaflearn.experiments.spec import load_spec
+    >>> tables_of(load_spec("fig-regression"), Path("nowhere"))
+    []
+    """
+    finished = list(finished_runs(spec, root))
+    return SHOWN[spec.content["show"]](spec, finished) if finished else []
+
+
+def notes_of(spec: Spec, finished: Finished) -> tuple[str, ...]:
+    """What a reader must know under a table: scale, seeds, data, assumptions, commits."""
+    environments = [folder.environment() for _, folder in finished]
+    commits = sorted({str(environment["commit"]) for environment in environments})
+    dates = sorted({environment["date"] for environment in environments})
+    data = sorted({folder.result["data"] for _, folder in finished})
+    made = f"Scale: {spec.scale}. Data: {', '.join(data)}. Run {' to '.join(dict.fromkeys((dates[0], dates[-1])))}, commit {', '.join(commits)}."
+    return (made, *(f"Assumed ({name}): {text}." for name, text in spec.content.get("assumed", {}).items()))
+
+
+def _error_tables(spec: Spec, finished: Finished) -> list[Table]:
+    lines = error_lines(spec, finished)
+    by = "method" if spec.content.get("by") == "method" else "setting"
+    other = "setting" if by == "method" else "method"
+    tables = []
+    for title in dict.fromkeys(getattr(line, by) for line in lines):
+        of_title = [line for line in lines if getattr(line, by) == title]
+        for domains in dict.fromkeys(line.domains for line in of_title):
+            tables.append(_error_table(title, [line for line in of_title if line.domains == domains], other, spec))
+    return _with_notes(tables, notes_of(spec, finished))
+
+
+def _error_table(title: str, lines: Sequence[Line], rows_are: str, spec: Spec) -> Table:
+    """Rows with a mean and a deviation for each domain, and beside it the published number and how far away it is."""
+    unit = f" ({spec.content['unit']})" if "unit" in spec.content else ""
+    has_paper = any(line.published for line in lines)
+    head = [rows_are, "errors by", "seeds"]
+    for domain in lines[0].domains:
+        head += [f"{domain}{unit}", "paper"] if has_paper else [f"{domain}{unit}"]
+    rows = []
+    for line in sorted(lines, key=lambda line: PROTOCOLS.index(line.protocol)):
+        cells = [getattr(line, rows_are), line.protocol, str(line.n_seeds)]
+        for d in range(len(line.domains)):
+            cells.append(_number(line.means[d], line.deviations[d], line.n_seeds, spec))
+            if has_paper:
+                cells.append(f"{line.published[d]:g} ({line.differences[d]:+.2f})" if line.published else "")
+        rows.append(tuple(cells))
+    order = list(dict.fromkeys(getattr(line, rows_are) for line in lines))
+    rows.sort(key=lambda cells: order.index(cells[0]))
+    return Table(title, tuple(head), tuple(rows))
+
+
+def _number(mean: float, deviation: float, n_seeds: int, spec: Spec) -> str:
+    digits = 2 if spec.content.get("unit") == "%" else 3
+    return f"{mean:.{digits}f}" + (f" ± {deviation:.{digits}f}" if n_seeds > 1 else "")
+
+
+def _curve_tables(spec: Spec, finished: Finished) -> list[Table]:
+    tables = _error_tables(spec, finished)
+    off = [folder.result["distance to mean"] for _, folder in finished if "distance to mean" in folder.result]
+    if off:
+        note = f"One model for all (ERM) is {np.mean(off):.3f} from the mean of the functions (RMSE; at most {max(off):.3f} in {len(off)} runs)."
+        tables[-1] = Table(tables[-1].title, tables[-1].head, tables[-1].rows, (note, *tables[-1].notes))
+    return tables
+
+
+def _time_tables(spec: Spec, finished: Finished) -> list[Table]:
+    """Seconds to learn and to answer, in units of one model's on the same machine in the same run."""
+    results: dict[str, list[dict[str, Any]]] = {}
+    epochs: dict[str, int] = {}
+    for run, folder in finished:
+        results.setdefault(run.method, []).append(folder.result)
+        epochs[run.method] = run.settings["n_epochs"]
+    published = spec.settings[0].get("published", {})
+    rows = []
+    unit = results.get(TIME_UNIT)
+    for method, each in results.items():
+        cells = [method, str(epochs[method])]
+        for key, place in (("seconds", 0), ("answer time", 1)):
+            ours = float(np.mean([r[key] for r in each]))
+            paper = published.get(method)
+            cells.append(f"{ours / float(np.mean([r[key] for r in unit])):.2f}" if unit else "")
+            cells.append(f"{paper[place] / published[TIME_UNIT][place]:.2f}" if paper else "")
+        rows.append(tuple(cells))
+    head = ("method", "epochs", f"training, in units of {TIME_UNIT}", "paper", "answering", "paper")
+    return _with_notes([Table("", head, tuple(rows))], notes_of(spec, finished))
+
+
+def _solution_tables(spec: Spec, finished: Finished) -> list[Table]:
+    """How often each reading of two lines was found."""
+    counts: dict[tuple[str, str], Counter[str]] = {}
+    for run, folder in finished:
+        counts.setdefault((run.setting, run.method), Counter())[folder.result["solution"]] += 1
+    rows = tuple(
+        (setting, method, str(found.total()), *(str(found[name]) for name in ("S1", "S2", "neither")))
+        for (setting, method), found in counts.items()
+    )
+    return _with_notes([Table("", ("groups", "method", "seeds", "S1", "S2", "neither"), rows)], notes_of(spec, finished))
+
+
+def _with_notes(tables: Iterable[Table], notes: tuple[str, ...]) -> list[Table]:
+    every = list(tables)
+    every[-1] = Table(every[-1].title, every[-1].head, every[-1].rows, notes)
+    return every
+
+
+SHOWN: dict[str, Callable[[Spec, Finished], list[Table]]] = {
+    "errors": _error_tables,
+    "curves": _curve_tables,
+    "iterations": _error_tables,
+    "features": _error_tables,
+    "time": _time_tables,
+    "solutions": _solution_tables,
+}
