@@ -30,7 +30,7 @@ def still_air(monkeypatch):
 
 
 def record(gas, n_rows, seed=0):
-    return np.concatenate(list(module._record(gas, n_rows, np.random.default_rng(seed))))
+    return np.concatenate(list(module.record(gas, n_rows, np.random.default_rng(seed))))
 
 
 # The files
@@ -107,14 +107,14 @@ def test_simulated_files_are_replaced(tmp_path):
 def test_a_failure_leaves_what_was_there(tmp_path, monkeypatch):
     simulate_gas_mixtures(tmp_path, n_rows=10)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    going_well = module._record
+    going_well = module.record
 
     def full_disk(gas, n_rows, generator):
         if gas == "CO":  # the second one
             raise OSError("No space left on device")
         return going_well(gas, n_rows, generator)
 
-    monkeypatch.setattr(module, "_record", full_disk)
+    monkeypatch.setattr(module, "record", full_disk)
     with pytest.raises(OSError, match="No space left"):
         simulate_gas_mixtures(tmp_path, n_rows=20)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before

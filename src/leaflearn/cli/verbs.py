@@ -10,6 +10,8 @@ VERBS: dict[str, str] = {  # leaflearn VERB is the command VERB in leaflearn/cli
     "demo": "See in a minute how conflicting labels come apart.",
     "data": "See which data sets there are, get them, and look at them.",
     "bench": "Measure how often the contexts are recovered.",
+    "reproduce": "Run the experiments of the paper, and write their tables and figures.",
+    "results": "Show the tables of experiments that were run.",
 }
 
 

@@ -9,10 +9,12 @@ Examples
 from leaflearn.datasets.cifar100_hierarchy import cifar100_hierarchy
 from leaflearn.datasets.colored_digits import colored_digits
 from leaflearn.datasets.colored_mnist import colored_mnist
+from leaflearn.datasets.digit_stand_ins import digits_hierarchy, digits_opposite, digits_parallel
 from leaflearn.datasets.fashion_opposite import fashion_opposite
 from leaflearn.datasets.fashion_parallel import fashion_parallel
 from leaflearn.datasets.functions import functions
 from leaflearn.datasets.gas_mixtures import gas_mixtures
+from leaflearn.datasets.gas_simulated import gas_simulated
 from leaflearn.datasets.registry import DATASETS, DataSet, register
 from leaflearn.datasets.store import DataError, MissingDataError, data_folder
 from leaflearn.datasets.two_lines import two_lines
@@ -26,10 +28,14 @@ __all__ = [
     "colored_digits",
     "colored_mnist",
     "data_folder",
+    "digits_hierarchy",
+    "digits_opposite",
+    "digits_parallel",
     "fashion_opposite",
     "fashion_parallel",
     "functions",
     "gas_mixtures",
+    "gas_simulated",
     "register",
     "two_lines",
 ]

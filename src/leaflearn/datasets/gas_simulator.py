@@ -98,14 +98,20 @@ def _write(path: Path, gas: str, n_rows: int, generator: np.random.Generator, ad
     with path.open("w", encoding="ascii") as file:
         name = gas.capitalize() if gas.islower() else gas
         file.write(f"Time (seconds), {name} conc (ppm), Ethylene conc (ppm), sensor readings (16 channels) {SIMULATED}\n")
-        for table in _record(gas, n_rows, generator):
+        for table in record(gas, n_rows, generator):
             np.savetxt(file, table, fmt="%-7.2f ", delimiter="")
             done += len(table)
             advance(done)
 
 
-def _record(gas: str, n_rows: int, generator: np.random.Generator) -> Iterator[Array]:
-    """The rows of a recording, some at a time: seconds, set points, readings, (n, 19)."""
+def record(gas: str, n_rows: int, generator: np.random.Generator) -> Iterator[Array]:
+    """The rows of a recording, some at a time: seconds, set points, readings, (n, 19).
+
+    Examples
+    --------
+    >>> next(record("methane", 10, np.random.default_rng(0))).shape
+    (10, 19)
+    """
     jumps, levels = _set_points(gas, n_rows, generator)
     chamber, sensors = _Chamber(generator), _Sensors(gas, generator)
     for start in range(0, n_rows, ROWS_AT_ONCE):

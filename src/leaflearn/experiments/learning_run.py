@@ -75,9 +75,14 @@ def _learn(folder: RunFolder, settings: dict[str, Any]) -> dict[str, Any]:
         snapshots[str(settings["n_epochs"])] = snapshot(method, sampler)
     learnt = Learnt(method, sampler, seconds, settings["seed"])
     measured = {name: MEASURES[name](learnt) for name in settings.get("measures", ["errors"])}
-    return {"domains": list(sampler.domains.names), "data": sampler.domains.name, "seconds": round(seconds, 2), **measured} | (
-        {"snapshots": snapshots} if snapshots else {}
-    )
+    told = {"domains": list(sampler.domains.names), "data": sampler.domains.name, "seconds": round(seconds, 2), "usage": _usage(folder)}
+    return told | measured | ({"snapshots": snapshots} if snapshots else {})
+
+
+def _usage(folder: RunFolder) -> list[float]:
+    """Share of the groups that each local model learnt from in the last epoch; empty where a method has none."""
+    last = folder.records()[-1]
+    return [last[name] for name in sorted(last) if name.startswith("usage_")]
 
 
 def _put_together(settings: dict[str, Any]) -> tuple[Method, BilevelSampler]:

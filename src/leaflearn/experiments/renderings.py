@@ -21,7 +21,7 @@ class Table:
     |---|---|
     | leaf | 1.70 |
     <BLANKLINE>
-    one seed
+    - one seed
     """
 
     title: str
@@ -41,7 +41,7 @@ def as_markdown(table: Table) -> str:
     cells = [[cell.replace("|", "\\|") for cell in row] for row in (table.head, *table.rows)]
     lines = [f"| {' | '.join(row)} |" for row in cells]
     title = [f"**{table.title}**", ""] if table.title else []
-    notes = ["", *table.notes] if table.notes else []
+    notes = ["", *(f"- {note}" for note in table.notes)] if table.notes else []
     return "\n".join([*title, lines[0], "|" + "---|" * len(table.head), *lines[1:], *notes])
 
 

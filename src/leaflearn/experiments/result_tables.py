@@ -9,7 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from leaflearn.experiments.error_table import PROTOCOLS, Line, error_lines
+from leaflearn.experiments.error_table import Line, error_lines
+from leaflearn.experiments.recovery_records import Records
+from leaflearn.experiments.recovery_summary import summarize
+from leaflearn.experiments.recovery_table import HEAD, NOTE, as_cells
 from leaflearn.experiments.renderings import Table
 from leaflearn.experiments.reproduction import finished_runs
 from leaflearn.experiments.run_folder import RunFolder
@@ -19,7 +22,7 @@ Finished = Sequence[tuple[Run, RunFolder]]
 TIME_UNIT = "erm-top-k"  # the method that times are told in units of
 
 
-def tables_of(spec: Spec, root: Path) -> list[Table]:
+def tables_of(spec: Spec, output: Path) -> list[Table]:
     """The tables of an experiment, from all its runs that are done; none where no run is.
 
     Examples
@@ -28,7 +31,9 @@ def tables_of(spec: Spec, root: Path) -> list[Table]:
     >>> tables_of(load_spec("fig-regression"), Path("nowhere"))
     []
     """
-    finished = list(finished_runs(spec, root))
+    if spec.content["show"] == "success":
+        return _success_tables(output)
+    finished = list(finished_runs(spec, output / "runs"))
     return SHOWN[spec.content["show"]](spec, finished) if finished else []
 
 
@@ -38,8 +43,9 @@ def notes_of(spec: Spec, finished: Finished) -> tuple[str, ...]:
     commits = sorted({str(environment["commit"]) for environment in environments})
     dates = sorted({environment["date"] for environment in environments})
     data = sorted({folder.result["data"] for _, folder in finished})
-    made = f"Scale: {spec.scale}. Data: {', '.join(data)}. Run {' to '.join(dict.fromkeys((dates[0], dates[-1])))}, commit {', '.join(commits)}."
-    return (made, *(f"Assumed ({name}): {text}." for name, text in spec.content.get("assumed", {}).items()))
+    when = " to ".join(dict.fromkeys((dates[0], dates[-1])))
+    made = f"Scale: {spec.scale}. Data: {', '.join(data)}. Run {when}, commit {', '.join(commits)}."
+    return (made, *(f"Assumed, {name}: {text}." for name, text in spec.content.get("assumed", {}).items()))
 
 
 def _error_tables(spec: Spec, finished: Finished) -> list[Table]:
@@ -55,35 +61,37 @@ def _error_tables(spec: Spec, finished: Finished) -> list[Table]:
 
 
 def _error_table(title: str, lines: Sequence[Line], rows_are: str, spec: Spec) -> Table:
-    """Rows with a mean and a deviation for each domain, and beside it the published number and how far away it is."""
+    """A mean and a deviation for each domain, in brackets the identified error, beside it the published number and the difference."""
     unit = f" ({spec.content['unit']})" if "unit" in spec.content else ""
     has_paper = any(line.published for line in lines)
     head = [rows_are, "errors by", "seeds"]
     for domain in lines[0].domains:
         head += [f"{domain}{unit}", "paper"] if has_paper else [f"{domain}{unit}"]
+    identified = {getattr(line, rows_are): line for line in lines if line.protocol == "identified"}
     rows = []
-    for line in sorted(lines, key=lambda line: PROTOCOLS.index(line.protocol)):
-        cells = [getattr(line, rows_are), line.protocol, str(line.n_seeds)]
-        for d in range(len(line.domains)):
-            cells.append(_number(line.means[d], line.deviations[d], line.n_seeds, spec))
-            if has_paper:
-                cells.append(f"{line.published[d]:g} ({line.differences[d]:+.2f})" if line.published else "")
-        rows.append(tuple(cells))
-    order = list(dict.fromkeys(getattr(line, rows_are) for line in lines))
-    rows.sort(key=lambda cells: order.index(cells[0]))
+    for line in lines:
+        beside = identified.get(getattr(line, rows_are)) if line.protocol == "best" else None
+        if line.protocol != "identified":
+            rows.append(_error_row(line, beside, rows_are, has_paper, 2 if unit == " (%)" else 3))
     return Table(title, tuple(head), tuple(rows))
 
 
-def _number(mean: float, deviation: float, n_seeds: int, spec: Spec) -> str:
-    digits = 2 if spec.content.get("unit") == "%" else 3
-    return f"{mean:.{digits}f}" + (f" ± {deviation:.{digits}f}" if n_seeds > 1 else "")
+def _error_row(line: Line, identified: Line | None, rows_are: str, has_paper: bool, digits: int) -> tuple[str, ...]:
+    cells = [getattr(line, rows_are), line.protocol + (" (identified)" if identified else ""), str(line.n_seeds)]
+    for d in range(len(line.domains)):
+        deviation = f" ± {line.deviations[d]:.{digits}f}" if line.n_seeds > 1 else ""
+        cells.append(f"{line.means[d]:.{digits}f}{deviation}" + (f" ({identified.means[d]:.{digits}f})" if identified else ""))
+        if has_paper:
+            cells.append(f"{line.published[d]:g} ({line.differences[d]:+.2f})" if line.published else "")
+    return tuple(cells)
 
 
 def _curve_tables(spec: Spec, finished: Finished) -> list[Table]:
     tables = _error_tables(spec, finished)
     off = [folder.result["distance to mean"] for _, folder in finished if "distance to mean" in folder.result]
     if off:
-        note = f"One model for all (ERM) is {np.mean(off):.3f} from the mean of the functions (RMSE; at most {max(off):.3f} in {len(off)} runs)."
+        far = f"{np.mean(off):.3f} (at most {max(off):.3f} in {len(off)} runs)"
+        note = f"One model for all (ERM) learns the mean of the functions: its RMSE to that is {far}."
         tables[-1] = Table(tables[-1].title, tables[-1].head, tables[-1].rows, (note, *tables[-1].notes))
     return tables
 
@@ -120,6 +128,15 @@ def _solution_tables(spec: Spec, finished: Finished) -> list[Table]:
         for (setting, method), found in counts.items()
     )
     return _with_notes([Table("", ("groups", "method", "seeds", "S1", "S2", "neither"), rows)], notes_of(spec, finished))
+
+
+def _success_tables(output: Path) -> list[Table]:
+    """How often each rule recovered the contexts of each task."""
+    path = output / "recovery" / "records.jsonl"
+    if not path.exists():
+        return []
+    rows = tuple(as_cells(line) for line in summarize(Records(path).all()))
+    return [Table("", HEAD, rows, (NOTE,))]
 
 
 def _with_notes(tables: Iterable[Table], notes: tuple[str, ...]) -> list[Table]:

@@ -26,8 +26,25 @@ from leaflearn.experiments.parts import Settings, check_part
 PARTS = ("dataset", "sampler", "network", "optimizer", "method")
 PLAIN = {"n_epochs": int, "slows_down": bool, "measures": list, "snapshots": list}
 SCALES = ("smoke", "laptop", "paper")
-KEYS = {"title", "source", "show", "unit", "by", "methods", "n_seeds", "run", "setting", "method", "assumed", "remark", "smoke", "laptop"}
-SCALE_KEYS = {"methods", "settings", "n_seeds", "run", "setting", "method"}
+KEYS = {
+    "title",
+    "source",
+    "show",
+    "unit",
+    "by",
+    "methods",
+    "n_seeds",
+    "run",
+    "setting",
+    "method",
+    "assumed",
+    "remark",
+    "names",
+    "recovery",
+    "smoke",
+    "laptop",
+}
+SCALE_KEYS = {"methods", "settings", "n_seeds", "run", "setting", "method", "recovery"}
 
 
 @dataclass(frozen=True)
@@ -89,6 +106,8 @@ class Spec:
 
     def runs(self, n_seeds: int | None = None) -> Iterator[Run]:
         """All runs, seeds in the outer loop, so that after an interruption everything has come as far."""
+        if "recovery" in self.content:  # these are runs of the recovery suite
+            return
         n_seeds = n_seeds or self.at_scale.get("n_seeds", self.content.get("n_seeds", 1))
         for seed in range(n_seeds):
             for setting in self.settings:

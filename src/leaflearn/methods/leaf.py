@@ -10,6 +10,7 @@ from torch import Tensor
 from leaflearn.core.algorithm import score, step
 from leaflearn.core.allocation import Hard, Rule, Sampled, Soft
 from leaflearn.core.batches import Batches
+from leaflearn.core.losses import Loss
 from leaflearn.core.model_set import make_model_set
 from leaflearn.methods.contract import Method, Told, as_answers
 from leaflearn.methods.registry import register
@@ -39,6 +40,11 @@ class Leaf(Method):
         """How groups are shared out."""
         return Hard()
 
+    @property
+    def loss(self) -> Loss:
+        """What a local model gets wrong of a row."""
+        return self.problem.loss
+
     def build(self) -> None:
         """K networks."""
         shape = (self.n_contexts or self.problem.n_domains,)
@@ -47,7 +53,7 @@ class Leaf(Method):
 
     def learn(self, batches: Batches, told: Told | None) -> dict[str, float]:
         """Score, allocate, learn."""
-        taken = step(self.models, batches, self.problem.loss, self.rule(), self.optimizer, self.progress, self.generator)
+        taken = step(self.models, batches, self.loss, self.rule(), self.optimizer, self.progress, self.generator)
         return {"loss": float(taken.value), **usage(taken.weights)}
 
     def answer(self, x: Tensor) -> Tensor:
@@ -57,7 +63,7 @@ class Leaf(Method):
 
     def contexts(self, batches: Batches) -> Tensor:
         """The local model that explains each group best, (B,)."""
-        return score(self.models, batches, self.problem.loss).argmin(-1)
+        return score(self.models, batches, self.loss).argmin(-1)
 
 
 @register("leaf-em")

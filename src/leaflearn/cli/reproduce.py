@@ -1,0 +1,89 @@
+"""`leaflearn reproduce`: run the experiments of the paper, and write their tables and figures."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from leaflearn.progress import progress_bar
+
+if TYPE_CHECKING:
+    from leaflearn.experiments.spec import Spec
+
+FOLDER = "leaflearn-results"
+
+
+@click.command()
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--scale", default="laptop", show_default=True, type=click.Choice(["smoke", "laptop", "paper"]), help="How much is run.")
+@click.option("--seeds", type=click.IntRange(min=1), help="How many runs of each.  [default: as the experiment says]")
+@click.option("--jobs", default=1, show_default=True, type=click.IntRange(min=1), help="How many processes, of one thread each.")
+@click.option("-o", "--output", default=FOLDER, show_default=True, type=click.Path(path_type=Path), help="Folder to go on in.")
+@click.option("--list", "only_list", is_flag=True, help="List the experiments and how many runs each still takes.")
+def reproduce(names: tuple[str, ...], scale: str, seeds: int | None, jobs: int, output: Path, only_list: bool) -> None:
+    """Run experiments of the paper; all of them where no NAME is given.
+
+    Each run has a folder of its own, named by what decides its outcome. A run that is done is not done again, one that was interrupted goes
+    on where it was. `smoke` takes minutes and needs no data files, `laptop` hours, `paper` has the paper's own sizes.
+    """
+    from leaflearn.experiments.reproduction import missing_runs
+    from leaflearn.experiments.reproduction import reproduce as run_all
+    from leaflearn.experiments.spec import load_spec, spec_names
+    from leaflearn.writing import make_folder
+
+    specs = [load_spec(name, scale) for name in names or spec_names()]
+    if only_list:
+        for spec in specs:
+            left = len(missing_runs([spec], output / "runs", seeds))
+            click.echo(f"{spec.name:24s} {left:4d} runs left   {spec.content['source']}: {spec.content['title']}")
+        return
+    began = time.monotonic()
+    root = make_folder(output) / "runs"
+    for spec in specs:
+        if "recovery" in spec.content:
+            _run_recovery(spec, output, seeds, jobs)
+    run_all([spec for spec in specs if "recovery" not in spec.content], root, seeds, jobs, _watch)
+    for spec in specs:
+        _show(spec, output)
+    click.echo(f"Tables, figures and records are in {output}; this took {(time.monotonic() - began) / 3600:.2f} hours.")
+
+
+def _run_recovery(spec: Spec, output: Path, seeds: int | None, jobs: int) -> None:
+    from leaflearn.cli.bench import _watch as watch
+    from leaflearn.experiments.recovery_records import Records
+    from leaflearn.experiments.recovery_suite import run_suite
+    from leaflearn.writing import make_folder
+
+    asked = {**spec.content["recovery"], **spec.at_scale.get("recovery", {})}
+    records = Records(make_folder(output / "recovery") / "records.jsonl")
+    first = asked["first_seed"]
+    run_suite(records, asked["tasks"], asked["rules"], range(first, first + (seeds or asked["n_seeds"])), jobs, watch)
+
+
+def _watch(coming: Iterator[dict[str, Any]], n: int) -> Iterator[dict[str, Any]]:
+    with progress_bar("runs", total=n) as advance:
+        for done, result in enumerate(coming, start=1):
+            yield result
+            advance(done)
+
+
+def _show(spec: Spec, output: Path) -> None:
+    """Print the tables, and write them in every format beside the figures."""
+    from leaflearn.cli.reproduction_pictures import draw
+    from leaflearn.experiments.renderings import FORMATS, join
+    from leaflearn.experiments.result_tables import tables_of
+    from leaflearn.writing import write_file
+
+    tables = tables_of(spec, output)
+    if not tables:
+        return
+    click.echo(f"\n{spec.content['source']}: {spec.content['title']}\n")
+    click.echo(join(tables, "markdown"))
+    for form, ending in zip(FORMATS, ("md", "csv", "tex"), strict=True):
+        write_file(output / f"{spec.name}-{spec.scale}.{ending}", join(tables, form).encode())
+    for name, content in draw(spec, output).items():
+        write_file(output / name, content)

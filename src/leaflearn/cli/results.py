@@ -1,0 +1,44 @@
+"""`leaflearn results`: the tables of experiments that were run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from leaflearn.cli.reproduce import FOLDER
+
+
+@click.command()
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--scale", type=click.Choice(["smoke", "laptop", "paper"]), help="Of this scale only.  [default: all]")
+@click.option(
+    "--format", "form", default="markdown", show_default=True, type=click.Choice(["markdown", "csv", "latex"]), help="Of the tables."
+)
+@click.option("--folder", default=FOLDER, show_default=True, type=click.Path(path_type=Path), help="Where the experiments were run.")
+@click.option("--page", type=click.Path(path_type=Path, dir_okay=False), help="Write all of them into this page of Markdown.")
+def results(names: tuple[str, ...], scale: str | None, form: str, folder: Path, page: Path | None) -> None:
+    """Print the tables of the experiments that were run in a folder; all of them where no NAME is given."""
+    from leaflearn.experiments.renderings import join
+    from leaflearn.experiments.result_tables import tables_of
+    from leaflearn.experiments.results_page import write_page
+    from leaflearn.experiments.spec import SCALES, load_spec, spec_names
+    from leaflearn.writing import write_file
+
+    if not folder.is_dir():
+        raise click.ClickException(f"There is no folder '{folder}'; name one that `leaflearn reproduce` wrote into with --folder.")
+    if page is not None:
+        link = Path(*[".."] * len(page.parent.resolve().relative_to(Path.cwd()).parts), folder).as_posix()
+        write_file(page, write_page(folder, link).encode())
+        click.echo(f"Written to {page}")
+        return
+    found = False
+    for name in names or spec_names():
+        for each in [scale] if scale else SCALES:
+            spec = load_spec(name, each)
+            tables = tables_of(spec, folder)
+            if tables:
+                found = True
+                click.echo(join(tables, form) if form != "markdown" else f"## {name}, {each} scale\n\n{join(tables, form)}")
+    if not found:
+        raise click.ClickException(f"Nothing that was asked for was run in '{folder}'; run it with `leaflearn reproduce`.")
