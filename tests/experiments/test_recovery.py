@@ -13,9 +13,9 @@ from scipy.stats import binomtest
 
 from leaflearn.estimators import LeafRegressor
 from leaflearn.experiments import recovery_suite
+from leaflearn.experiments.processes import _run_in_processes
 from leaflearn.experiments.recovery import RULES, run
 from leaflearn.experiments.recovery_records import Records
-from leaflearn.experiments.processes import _run_in_processes
 from leaflearn.experiments.recovery_suite import Job, run_suite
 from leaflearn.experiments.recovery_summary import summarize
 from leaflearn.experiments.recovery_table import HEAD, render_markdown

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from leaflearn.cli.bench_pictures import draw_rates
+from leaflearn.experiments.method_names import call
 from leaflearn.experiments.parts import make_domains
 from leaflearn.experiments.recovery_records import Records
 from leaflearn.experiments.recovery_summary import summarize
@@ -48,10 +49,9 @@ def _draw_curves(spec: Spec, finished: list[tuple[Run, dict[str, Any]]]) -> dict
     domains = make_domains(finished[0][0].settings["dataset"])
     x = np.asarray(domains.domains[0].test.x)[:, 0]
     functions = np.stack([np.asarray(domain.test.y).ravel() for domain in domains])
-    names = spec.content.get("names", {})
     panels = []
     for run, result in finished:
-        title = run.setting or names.get(run.method, run.method)
+        title = run.setting or call(run.method)
         errors = next(iter(result["errors"].values()))
         panels.append(
             FunctionPanel(
@@ -86,8 +86,9 @@ def _draw_features(spec: Spec, finished: list[tuple[Run, dict[str, Any]]]) -> di
     drawn = {}
     for run, result in finished:
         told = result["features"]
+        labels = {domain: told["labels"][domain] for domain in result["domains"]}
         titles = [f"context {k}" for k in range(len(told["points"]))]
-        figure = plot_features([np.asarray(points) for points in told["points"]], told["labels"], told["classes"], titles)
+        figure = plot_features([np.asarray(points) for points in told["points"]], labels, told["classes"], titles)
         drawn[f"{spec.name}-{run.method}-{spec.scale}.png"] = to_png(figure)
     return drawn
 

@@ -44,6 +44,8 @@ class LearningRun:
         if not folder.is_done:
             try:
                 folder.finish(_learn(folder, self.what.settings))
+            except (ValueError, OSError) as error:  # what a user can mend
+                raise ValueError(f"{folder.path.name}: {error}") from error
             except Exception as error:
                 raise RuntimeError(f"{folder.path.name}: {error}") from error
         return folder.result

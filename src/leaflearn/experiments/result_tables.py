@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from leaflearn.experiments.error_table import Line, error_lines
+from leaflearn.experiments.method_names import call
 from leaflearn.experiments.recovery_records import Records
 from leaflearn.experiments.recovery_summary import summarize
 from leaflearn.experiments.recovery_table import HEAD, NOTE, as_cells
@@ -56,7 +57,7 @@ def _error_tables(spec: Spec, finished: Finished) -> list[Table]:
     for title in dict.fromkeys(getattr(line, by) for line in lines):
         of_title = [line for line in lines if getattr(line, by) == title]
         for domains in dict.fromkeys(line.domains for line in of_title):
-            tables.append(_error_table(title, [line for line in of_title if line.domains == domains], other, spec))
+            tables.append(_error_table(call(title), [line for line in of_title if line.domains == domains], other, spec))
     return _with_notes(tables, notes_of(spec, finished))
 
 
@@ -77,7 +78,7 @@ def _error_table(title: str, lines: Sequence[Line], rows_are: str, spec: Spec) -
 
 
 def _error_row(line: Line, identified: Line | None, rows_are: str, has_paper: bool, digits: int) -> tuple[str, ...]:
-    cells = [getattr(line, rows_are), line.protocol + (" (identified)" if identified else ""), str(line.n_seeds)]
+    cells = [call(getattr(line, rows_are)), line.protocol + (" (identified)" if identified else ""), str(line.n_seeds)]
     for d in range(len(line.domains)):
         deviation = f" ± {line.deviations[d]:.{digits}f}" if line.n_seeds > 1 else ""
         cells.append(f"{line.means[d]:.{digits}f}{deviation}" + (f" ({identified.means[d]:.{digits}f})" if identified else ""))
@@ -107,14 +108,14 @@ def _time_tables(spec: Spec, finished: Finished) -> list[Table]:
     rows = []
     unit = results.get(TIME_UNIT)
     for method, each in results.items():
-        cells = [method, str(epochs[method])]
+        cells = [call(method), str(epochs[method])]
         for key, place in (("seconds", 0), ("answer time", 1)):
             ours = float(np.mean([r[key] for r in each]))
             paper = published.get(method)
             cells.append(f"{ours / float(np.mean([r[key] for r in unit])):.2f}" if unit else "")
             cells.append(f"{paper[place] / published[TIME_UNIT][place]:.2f}" if paper else "")
         rows.append(tuple(cells))
-    head = ("method", "epochs", f"training, in units of {TIME_UNIT}", "paper", "answering", "paper")
+    head = ("method", "epochs", f"training, in units of {call(TIME_UNIT)}", "paper", "answering", "paper")
     return _with_notes([Table("", head, tuple(rows))], notes_of(spec, finished))
 
 
@@ -124,7 +125,7 @@ def _solution_tables(spec: Spec, finished: Finished) -> list[Table]:
     for run, folder in finished:
         counts.setdefault((run.setting, run.method), Counter())[folder.result["solution"]] += 1
     rows = tuple(
-        (setting, method, str(found.total()), *(str(found[name]) for name in ("S1", "S2", "neither")))
+        (setting, call(method), str(found.total()), *(str(found[name]) for name in ("S1", "S2", "neither")))
         for (setting, method), found in counts.items()
     )
     return _with_notes([Table("", ("groups", "method", "seeds", "S1", "S2", "neither"), rows)], notes_of(spec, finished))

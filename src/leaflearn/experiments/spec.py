@@ -39,7 +39,6 @@ KEYS = {
     "method",
     "assumed",
     "remark",
-    "names",
     "recovery",
     "smoke",
     "laptop",

@@ -1,0 +1,99 @@
+"""`leaflearn reproduce` and `results`: from one command to tables and figures, with nothing done twice."""
+
+import io
+import json
+
+import pytest
+from PIL import Image
+
+from leaflearn.cli.main import run
+from leaflearn.experiments import learning_run
+from leaflearn.experiments.spec import spec_names
+
+OF_EACH_KIND = {  # the quickest spec of each kind, and what it draws
+    "table2": [],
+    "fig-parameters": ["fig-parameters-smoke.png"],
+    "fig-iterations": [f"fig-iterations-{m}-smoke.{e}" for m in ("leaf", "leaf-annealed") for e in ("gif", "png")],
+    "fig-features": ["fig-features-leaf-annealed-smoke.png"],
+    "table-time": [],
+    "table-identifiability": [],
+    "fig-success": ["fig-success-smoke.png"],
+}
+
+
+@pytest.fixture
+def no_data(tmp_path, monkeypatch):
+    """A machine without any data files."""
+    monkeypatch.setenv("LEAFLEARN_DATA", str(tmp_path / "no-data"))
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", OF_EACH_KIND)
+def test_one_of_each_kind_runs_to_its_end(no_data, capsys, name):
+    folder = no_data / "results"
+    assert run(["reproduce", name, "--scale", "smoke", "-o", str(folder)]) == 0
+    told = capsys.readouterr().out
+    assert "this took" in told
+    written = {path.name for path in folder.iterdir()}
+    assert written >= {f"{name}-smoke.{ending}" for ending in ("md", "csv", "tex")}
+    assert {path for path in written if path.endswith(("png", "gif"))} == set(OF_EACH_KIND[name])
+    for picture in OF_EACH_KIND[name]:
+        assert Image.open(io.BytesIO((folder / picture).read_bytes())).size[0] > 300
+    assert run(["results", name, "--folder", str(folder)]) == 0
+    assert (folder / f"{name}-smoke.md").read_text() in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_every_experiment_runs_to_its_end_without_any_data_file(no_data):
+    folder = no_data / "results"
+    assert run(["reproduce", "--scale", "smoke", "-o", str(folder), "--jobs", "2"]) == 0
+    assert {name for name in spec_names() if not (folder / f"{name}-smoke.md").exists()} == set()
+
+
+def test_what_is_done_is_not_done_again_and_the_list_says_what_is_left(no_data, capsys, monkeypatch):
+    arguments = ["reproduce", "table-identifiability", "--scale", "smoke", "-o", str(no_data / "results")]
+    assert run([*arguments, "--list"]) == 0
+    assert "table-identifiability       8 runs left" in capsys.readouterr().out
+    assert run(arguments) == 0
+    monkeypatch.setattr(learning_run, "_learn", lambda *_: pytest.fail("it was run again"))
+    assert run(arguments) == 0
+    capsys.readouterr()
+    assert run([*arguments, "--list"]) == 0
+    assert "table-identifiability       0 runs left" in capsys.readouterr().out
+
+
+def test_a_page_is_written_from_what_was_run(no_data, capsys, monkeypatch):
+    monkeypatch.chdir(no_data)
+    assert run(["reproduce", "table-identifiability", "--scale", "smoke", "-o", "results"]) == 0
+    for settings in (no_data / "results" / "runs").glob("*/settings.json"):  # as if it had been run at another scale
+        assert json.loads(settings.read_text())["n_epochs"] == 2
+    (no_data / "docs").mkdir()
+    assert run(["results", "--folder", "results", "--page", "docs/results.md"]) == 0
+    assert (no_data / "docs" / "results.md").read_text().startswith("# Results\n")
+    assert "(../results/)" in (no_data / "docs" / "results.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["reproduce", "table9"], "leaflearn: There is no experiment called 'table9'; there are fig-"),
+        (
+            ["results", "--folder", "nowhere"],
+            "leaflearn: There is no folder 'nowhere'; name one that `leaflearn reproduce` wrote into with",
+        ),
+        (
+            ["results", "table1", "--folder", "."],
+            "leaflearn: Nothing that was asked for was run in '.'; run it with `leaflearn reproduce`.",
+        ),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(no_data, capsys, monkeypatch, arguments, sentence):
+    monkeypatch.chdir(no_data)
+    assert run(arguments) == 2
+    assert capsys.readouterr().err.startswith(sentence)
+
+
+def test_missing_data_is_one_sentence_and_leaves_no_result(no_data, capsys):
+    assert run(["reproduce", "table2", "--scale", "laptop", "-o", str(no_data / "results")]) == 2
+    assert "fashion" in capsys.readouterr().err
+    assert not list((no_data / "results").rglob("result.json"))
