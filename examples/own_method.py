@@ -1,17 +1,14 @@
-"""A method of your own in one file: LEAF that gives each group to a random model now and then, in the table beside LEAF.
+"""A method of your own in one file: LEAF that gives each group to a random model now and then, beside LEAF.
 
-python examples/own_method.py
+python examples/own_method.py                                                  # two rows, here
+leaflearn reproduce table-methods --also examples/own_method.py --seeds 1      # a row of the table of all methods
 """
 
 import torch
 
 from leaflearn.core.allocation import Hard, one_hot
-from leaflearn.data.streaming import BilevelSampler
-from leaflearn.datasets import DATASETS
-from leaflearn.experiments.method_errors import method_errors
-from leaflearn.methods import describe, make_method, register, train
+from leaflearn.methods import register
 from leaflearn.methods.leaf import Leaf
-from leaflearn.networks import mlp
 
 
 @register("leaf-careless")
@@ -28,11 +25,12 @@ class CarelessLeaf(Leaf):
         return allocate
 
 
-torch.set_num_threads(1)
-sampler = BilevelSampler(DATASETS["functions"](), group_size=2, random_state=0)
-problem = describe(sampler, lambda n_outputs: mlp(1, n_outputs), n_epochs=40)
-for name in ("erm", "leaf", "leaf-careless"):
-    method = make_method(name)
-    train(method, sampler, problem, n_epochs=40)
-    errors = method_errors(method, sampler.domains)["best"]
-    print(f"{name:14s}", "  ".join(f"{domain} {e:.2f}" for domain, e in zip(sampler.domains.names, errors, strict=True)))
+if __name__ == "__main__":
+    from pathlib import Path
+
+    from leaflearn.experiments.learning_run import LearningRun
+    from leaflearn.experiments.spec import load_spec
+
+    for run in load_spec("table-methods", "laptop").with_methods(["leaf-careless"]).runs(n_seeds=1):
+        if run.method in ("leaf", "leaf-careless"):
+            print(run.method, LearningRun(Path("leaflearn-results/runs"), run).run()["errors"])

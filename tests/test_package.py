@@ -11,6 +11,7 @@ import pytest
 
 import leaflearn
 from leaflearn.datasets import DATASETS
+from leaflearn.methods import METHODS
 
 ROOT = Path(__file__).parents[1]
 
@@ -41,7 +42,7 @@ def test_examples_are_short_and_run(example, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("leaflearn.recipe.STEPS", 100)  # to see that it runs, not what it finds
     path = ROOT / "examples" / example
     assert len(path.read_text(encoding="utf-8").splitlines()) <= 80
-    with patch.dict(DATASETS):  # what an example registers is gone afterwards
+    with patch.dict(DATASETS), patch.dict(METHODS):  # what an example registers is gone afterwards
         runpy.run_path(str(path), run_name="__main__")
     assert capsys.readouterr().out
     assert list(tmp_path.iterdir()) or not example.startswith("plot_"), "a plot_ example leaves a picture behind"

@@ -2,6 +2,8 @@
 
 import io
 import json
+import sys
+from pathlib import Path
 
 import pytest
 from PIL import Image
@@ -9,6 +11,7 @@ from PIL import Image
 from leaflearn.cli.main import run
 from leaflearn.experiments import learning_run
 from leaflearn.experiments.spec import spec_names
+from leaflearn.methods import METHODS
 
 OF_EACH_KIND = {  # the quickest spec of each kind, and what it draws
     "table2": [],
@@ -97,3 +100,31 @@ def test_missing_data_is_one_sentence_and_leaves_no_result(no_data, capsys):
     assert run(["reproduce", "table2", "--scale", "laptop", "-o", str(no_data / "results")]) == 2
     assert "fashion" in capsys.readouterr().err
     assert not list((no_data / "results").rglob("result.json"))
+
+
+@pytest.fixture
+def own_method():
+    """The example, and the table of methods as it was when the test is over."""
+    before = dict(METHODS)
+    yield Path(__file__).parents[2] / "examples" / "own_method.py"
+    for name in set(METHODS) - set(before):
+        del METHODS[name]
+    for name in [name for name in sys.modules if name.startswith("leaflearn_own_")]:
+        del sys.modules[name]
+
+
+@pytest.mark.parametrize("n_jobs", ["1", "2"])
+def test_a_method_of_ones_own_becomes_a_row(no_data, capsys, own_method, n_jobs):
+    arguments = ["reproduce", "fig-parameters", "--scale", "smoke", "--also", str(own_method), "-o", str(no_data / "results")]
+    assert run([*arguments, "--jobs", n_jobs]) == 0
+    assert "| leaf-careless | best (identified) | 1 |" in capsys.readouterr().out
+
+
+def test_a_file_without_a_method_is_one_sentence(no_data, capsys):
+    empty = no_data / "empty.py"
+    empty.write_text("")
+    assert run(["reproduce", "table2", "--also", str(empty)]) == 2
+    told = f"leaflearn: '{empty}' registers no method; decorate a class with `@register(NAME)` from leaflearn.methods.\n"
+    assert capsys.readouterr().err == told
+    assert run(["reproduce", "table2", "--also", str(no_data / "missing.py")]) == 2
+    assert capsys.readouterr().err == f"leaflearn: Cannot use '{no_data / 'missing.py'}': There is no such file.\n"

@@ -86,9 +86,7 @@ def test_a_run_that_is_done_is_not_done_again(tmp_path, monkeypatch):
 
 def test_a_failure_names_the_run(tmp_path):
     run = Run("label-prop", "", {**SETTINGS, "method": {"name": "label-prop"}})
-    with pytest.raises(
-        RuntimeError, match=r"^functions-label-prop-3-[0-9a-f]{12}: label-prop remembers the labels of every training input"
-    ):
+    with pytest.raises(ValueError, match=r"^functions-label-prop-3-[0-9a-f]{12}: label-prop remembers the labels of every training input"):
         LearningRun(tmp_path, run).run()
 
 

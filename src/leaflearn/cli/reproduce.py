@@ -23,19 +23,22 @@ FOLDER = "leaflearn-results"
 @click.option("--seeds", type=click.IntRange(min=1), help="How many runs of each.  [default: as the experiment says]")
 @click.option("--jobs", default=1, show_default=True, type=click.IntRange(min=1), help="How many processes, of one thread each.")
 @click.option("-o", "--output", default=FOLDER, show_default=True, type=click.Path(path_type=Path), help="Folder to go on in.")
+@click.option("--also", type=click.Path(path_type=Path), help="A Python file that registers methods of your own: they become rows.")
 @click.option("--list", "only_list", is_flag=True, help="List the experiments and how many runs each still takes.")
-def reproduce(names: tuple[str, ...], scale: str, seeds: int | None, jobs: int, output: Path, only_list: bool) -> None:
+def reproduce(names: tuple[str, ...], scale: str, seeds: int | None, jobs: int, output: Path, also: Path | None, only_list: bool) -> None:
     """Run experiments of the paper; all of them where no NAME is given.
 
     Each run has a folder of its own, named by what decides its outcome. A run that is done is not done again, one that was interrupted goes
     on where it was. `smoke` takes minutes and needs no data files, `laptop` hours, `paper` has the paper's own sizes.
     """
+    from leaflearn.experiments.own_methods import register_from
     from leaflearn.experiments.reproduction import missing_runs
     from leaflearn.experiments.reproduction import reproduce as run_all
     from leaflearn.experiments.spec import load_spec, spec_names
     from leaflearn.writing import make_folder
 
-    specs = [load_spec(name, scale) for name in names or spec_names()]
+    added = register_from(also) if also else []
+    specs = [load_spec(name, scale).with_methods(added) for name in names or spec_names()]
     if only_list:
         for spec in specs:
             left = len(missing_runs([spec], output / "runs", seeds))
@@ -46,7 +49,7 @@ def reproduce(names: tuple[str, ...], scale: str, seeds: int | None, jobs: int, 
     for spec in specs:
         if "recovery" in spec.content:
             _run_recovery(spec, output, seeds, jobs)
-    run_all([spec for spec in specs if "recovery" not in spec.content], root, seeds, jobs, _watch)
+    run_all([spec for spec in specs if "recovery" not in spec.content], root, seeds, jobs, _watch, also)
     for spec in specs:
         _show(spec, output)
     click.echo(f"Tables, figures and records are in {output}; this took {(time.monotonic() - began) / 3600:.2f} hours.")

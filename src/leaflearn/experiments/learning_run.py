@@ -12,6 +12,7 @@ import numpy as np
 
 from leaflearn.data.streaming import BilevelSampler
 from leaflearn.experiments.measures import MEASURES, Learnt, snapshot
+from leaflearn.experiments.own_methods import register_from
 from leaflearn.experiments.parts import make_domains, make_learner, make_network, make_optimizer
 from leaflearn.experiments.run_folder import RunFolder
 from leaflearn.experiments.spec import Run
@@ -37,9 +38,12 @@ class LearningRun:
 
     root: Path
     what: Run
+    also: Path | None = None  # a file with methods of the user's own, which a new process does not know yet
 
     def run(self) -> dict[str, Any]:
         """Run it, or go on with it, and give its result; one that is done is not run again."""
+        if self.also is not None:
+            register_from(self.also)
         folder = RunFolder(self.root, self.what)
         if not folder.is_done:
             try:

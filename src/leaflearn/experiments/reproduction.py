@@ -30,7 +30,7 @@ def missing_runs(specs: Sequence[Spec], root: Path, n_seeds: int | None = None) 
     return [run for run in runs.values() if not RunFolder(root, run).is_done]
 
 
-def reproduce(specs: Sequence[Spec], root: Path, n_seeds: int | None, n_jobs: int, watch: Watch) -> None:
+def reproduce(specs: Sequence[Spec], root: Path, n_seeds: int | None, n_jobs: int, watch: Watch, also: Path | None = None) -> None:
     """Run what is missing.
 
     Parameters
@@ -45,6 +45,8 @@ def reproduce(specs: Sequence[Spec], root: Path, n_seeds: int | None, n_jobs: in
         How many processes, of one thread each.
     watch
         Is handed the results as they come and their number, and hands them on; a place for a progress bar.
+    also
+        A Python file that registers methods of the user's own.
 
     Examples
     --------
@@ -56,7 +58,7 @@ def reproduce(specs: Sequence[Spec], root: Path, n_seeds: int | None, n_jobs: in
     ...     missing_runs([spec], Path(root), 1)
     []
     """
-    jobs = [LearningRun(root, run) for run in missing_runs(specs, root, n_seeds)]
+    jobs = [LearningRun(root, run, also) for run in missing_runs(specs, root, n_seeds)]
     if not jobs:
         return
     with closing(run_jobs(jobs, n_jobs)) as coming:  # an interruption ends the processes too

@@ -16,12 +16,13 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Any
 
 from leaflearn.experiments.parts import Settings, check_part
+from leaflearn.methods import METHODS
 
 PARTS = ("dataset", "sampler", "network", "optimizer", "method")
 PLAIN = {"n_epochs": int, "slows_down": bool, "measures": list, "snapshots": list}
@@ -85,6 +86,13 @@ class Spec:
     name: str
     scale: str
     content: dict[str, Any] = field(repr=False)
+
+    def with_methods(self, names: Iterable[str]) -> Spec:
+        """The same with more rows: those of these methods that claim every data set of the experiment."""
+        kinds = {"regression" if self.content.get("unit") == "RMSE" else "classification"}
+        more = [name for name in names if METHODS[name].claims >= kinds and name not in self.methods]
+        at_scale = {**self.at_scale, "methods": [*self.methods, *more]}
+        return Spec(self.name, self.scale, {**self.content, self.scale: at_scale}) if "recovery" not in self.content else self
 
     @property
     def at_scale(self) -> dict[str, Any]:
