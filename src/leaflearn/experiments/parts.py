@@ -28,7 +28,8 @@ def flat_mlp(input_shape: tuple[int, ...], n_outputs: int, hidden: tuple[int, ..
     >>> len(flat_mlp((3, 8, 8), 18, hidden=[64]))
     4
     """
-    return nn.Sequential(nn.Flatten(), *mlp(int(np.prod(input_shape)), n_outputs, tuple(hidden)))
+    layers = mlp(int(np.prod(input_shape)), n_outputs, tuple(hidden))
+    return layers if len(input_shape) == 1 else nn.Sequential(nn.Flatten(), *layers)  # plain layers can be stacked, and are then quicker
 
 
 NETWORKS: dict[str, Callable[..., nn.Module]] = {"mlp": flat_mlp, "convnet": convnet}
