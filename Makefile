@@ -2,13 +2,14 @@
 PYTHON ?= python3.11
 BIN := .venv/bin
 
-.PHONY: help demo test test-slow check format lint types contracts bench clean
+.PHONY: help demo test test-slow reproduce-laptop check format lint types contracts bench clean
 
 help:
 	@echo "make demo       install, then watch contexts come apart (writes leaflearn-demo/)"
 	@echo "make test       install, then run the tests and doctests"
 	@echo "make check      format, lint, types, import contracts, tests, doctests"
 	@echo "make test-slow  the tests that take longer"
+	@echo "make reproduce-laptop  the paper's tables and figures, in hours"
 	@echo "make bench      speed, as ratios in one run"
 
 demo: .venv/ready
@@ -20,6 +21,11 @@ test: .venv/ready-dev
 
 test-slow: .venv/ready-dev
 	$(BIN)/python -m pytest -m slow
+
+# Hours: the paper's tables and figures at laptop scale, on the real data. What is done already is not done again.
+reproduce-laptop: .venv/ready-dev
+	OMP_NUM_THREADS=1 $(BIN)/leaflearn reproduce --scale laptop --jobs 2 -o results/reproduction
+	$(BIN)/leaflearn results --folder results/reproduction --page docs/results.md
 
 check: format lint types contracts test
 
