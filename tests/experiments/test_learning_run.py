@@ -112,3 +112,10 @@ def test_several_processes_give_what_one_gives(tmp_path):
     results = [{run.key: folder.result["errors"] for run, folder in finished_runs(spec, tmp_path / name)} for name in ("one", "two")]
     assert results[0] == results[1]
     assert len(results[0]) == 2
+
+
+def test_long_runs_keep_their_records_short(tmp_path, monkeypatch):
+    monkeypatch.setattr(learning_run, "MOST_LINES", 2)
+    run = Run("leaf", "", {**SETTINGS, "n_epochs": 5, "snapshots": []})
+    LearningRun(tmp_path, run).run()
+    assert [line["epoch"] for line in RunFolder(tmp_path, run).records()] == [0, 3, 4]

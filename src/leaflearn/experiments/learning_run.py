@@ -20,6 +20,7 @@ from leaflearn.methods import Method, describe
 from leaflearn.methods.running import tell
 
 SAVED_EVERY = 60.0  # seconds: so much can be lost
+MOST_LINES = 100  # of records, beside the last
 
 
 @dataclass(frozen=True)
@@ -64,8 +65,8 @@ def _learn(folder: RunFolder, settings: dict[str, Any]) -> dict[str, Any]:
         state = {"n_epochs": 0, "seconds": 0.0, "snapshots": {}}
     else:
         method.load_state_dict(state["method"])
-    seconds = state["seconds"]
-    snapshots = state["snapshots"]
+    seconds, snapshots = state["seconds"], state["snapshots"]
+    every = -(-settings["n_epochs"] // MOST_LINES)
     saved_at = time.monotonic()
     for epoch in range(state["n_epochs"], settings["n_epochs"]):
         if epoch in settings.get("snapshots", ()):
@@ -73,7 +74,8 @@ def _learn(folder: RunFolder, settings: dict[str, Any]) -> dict[str, Any]:
         began = time.process_time()
         numbers = _learn_epoch(method, sampler, epoch)
         seconds += time.process_time() - began
-        folder.record({"epoch": epoch, "seconds": round(seconds, 2), **numbers})
+        if epoch % every == 0 or epoch == settings["n_epochs"] - 1:
+            folder.record({"epoch": epoch, "seconds": round(seconds, 2), **numbers})
         if time.monotonic() - saved_at > SAVED_EVERY:
             folder.save({"n_epochs": epoch + 1, "seconds": seconds, "snapshots": snapshots, "method": method.state_dict()})
             saved_at = time.monotonic()

@@ -2,7 +2,7 @@
 
 settings.json      all that decides the outcome; its hash is in the folder's name
 environment.json   versions, commit, date
-records.jsonl      one line an epoch
+records.jsonl      one line an epoch, of long runs about a hundred in all
 checkpoint.pt      the method's state, while the run is not done
 result.json        what was measured; where it is, the run is done
 """
@@ -81,13 +81,13 @@ class RunFolder:
         torch.save(state, buffer)
         write_file(self.path / "checkpoint.pt", buffer.getvalue())
 
-    def resume(self, n_done: str = "n_epochs") -> dict[str, Any] | None:
+    def resume(self) -> dict[str, Any] | None:
         """The state to go on from, with the records that belong to it; None where the run begins."""
         path = self.path / "checkpoint.pt"
         if not path.exists():
             return None
         state: dict[str, Any] = torch.load(path, weights_only=True)
-        kept = self.records()[: state[n_done]]
+        kept = [line for line in self.records() if line["epoch"] < state["n_epochs"]]
         write_file(self.path / "records.jsonl", "".join(json.dumps(line) + "\n" for line in kept).encode())
         return state
 
