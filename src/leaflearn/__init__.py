@@ -10,7 +10,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from leaflearn.estimators import Identification, LeafClassifier, LeafRegressor, WithinGroupKFold
+    from leaflearn.estimators import Identification, LeafClassifier, LeafRanker, LeafRegressor, WithinGroupKFold, load
     from leaflearn.recipe import RecoveryWarning
 
 __version__ = version("leaflearn")
@@ -19,11 +19,13 @@ __version__ = version("leaflearn")
 _HOME = {
     "Identification": "leaflearn.estimators",
     "LeafClassifier": "leaflearn.estimators",
+    "LeafRanker": "leaflearn.estimators",
     "LeafRegressor": "leaflearn.estimators",
     "RecoveryWarning": "leaflearn.recipe",
     "WithinGroupKFold": "leaflearn.estimators",
+    "load": "leaflearn.estimators",
 }
-__all__ = ["Identification", "LeafClassifier", "LeafRegressor", "RecoveryWarning", "WithinGroupKFold", "__version__"]
+__all__ = ["Identification", "LeafClassifier", "LeafRanker", "LeafRegressor", "RecoveryWarning", "WithinGroupKFold", "__version__", "load"]
 
 
 def __getattr__(name: str) -> Any:

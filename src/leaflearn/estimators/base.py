@@ -20,6 +20,7 @@ from leaflearn.core.allocation import Rule
 from leaflearn.core.losses import Loss
 from leaflearn.core.training import ROWS_AT_ONCE, Callback, Schedule
 from leaflearn.core.trimming import trim_groups
+from leaflearn.data.fingerprint import fingerprint
 from leaflearn.data.grouping import as_labels, encode_groups, find_groups, position_in_group
 from leaflearn.estimators.changing import ChangingContexts
 from leaflearn.estimators.contexts import ContextSet
@@ -31,10 +32,11 @@ from leaflearn.estimators.local_models import LocalModels
 from leaflearn.estimators.memory import remember
 from leaflearn.estimators.novelty import LIMIT, HeldOut, choose_held_out, sum_by_group
 from leaflearn.estimators.parameters import check_parameters
+from leaflearn.estimators.sharing import SharedModels
 from leaflearn.recipe import MakeOptimizer, RecoveryWarning
 
 
-class BaseLeaf(ChangingContexts, BaseEstimator):
+class BaseLeaf(ChangingContexts, SharedModels, BaseEstimator):
     """K local models, and the contexts they were found to answer for. See `LeafRegressor` and `LeafClassifier`."""
 
     # Groups travel through pipelines and searches without being asked for: without them there is nothing to find.
@@ -264,6 +266,7 @@ class BaseLeaf(ChangingContexts, BaseEstimator):
         check_rows(X, target)
         self.groups_, group = encode_groups(groups, len(target))
         weight = check_weights(sample_weight, X)
+        self._input_shape, self._fingerprint = tuple(X.shape[1:]), fingerprint(X, target, group, weight)
         row = np.arange(len(target))
         self.outliers_ = np.zeros(len(target), dtype=bool)
         if weight is not None and not weight.all():

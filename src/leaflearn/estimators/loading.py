@@ -1,0 +1,138 @@
+"""A fitted estimator from what `saving.py` wrote: nothing of it is run, and every class comes from a table of ours."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from leaflearn.estimators.classifier import LeafClassifier
+from leaflearn.estimators.engines import Examples, choose_engine
+from leaflearn.estimators.kept_models import CLASSES, YOURS, rebuild_local_models
+from leaflearn.estimators.regressor import LeafRegressor
+from leaflearn.estimators.saving import FITTED, STATE
+from leaflearn.persistence import Model, expecting, from_json, read_model, table_from_json, unpack_arrays
+from leaflearn.persistence.values import Arrays
+
+ESTIMATORS: dict[str, type[Any]] = {"LeafClassifier": LeafClassifier, "LeafRegressor": LeafRegressor}
+
+
+def load(folder: str | Path, local_model: Any = None, **parameters: Any) -> LeafClassifier | LeafRegressor:
+    """Load an estimator that was saved with `save`; no code in the folder is run.
+
+    Parameters
+    ----------
+    folder : str or path
+        The folder.
+    local_model : callable, default=None
+        The factory of torch modules, where one was used: a folder holds their weights, and no code.
+    **parameters
+        Other parameters of the estimator, in place of the saved ones: objects of your own that are code, such as a loss or an optimizer,
+        callbacks, which are never saved, or the `device` of this machine.
+
+    Returns
+    -------
+    LeafRegressor or LeafClassifier
+        It answers like the one that was saved, and can be pruned, merged and continued like it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> import leaflearn
+    >>> from sklearn.linear_model import LinearRegression
+    >>> X, groups = np.arange(8.0)[:, None], np.repeat(np.arange(4), 2)
+    >>> leaf = leaflearn.LeafRegressor(1, local_model=LinearRegression()).fit(X, 2 * X[:, 0], groups)
+    >>> with tempfile.TemporaryDirectory() as parent:
+    ...     leaf.save(f"{parent}/model")
+    ...     again = leaflearn.load(f"{parent}/model")
+    >>> again.predict([[3.0]]).round(3)
+    array([6.])
+    """
+    return rebuild_estimator(read_model(folder), local_model, **parameters)
+
+
+def rebuild_estimator(model: Model, local_model: Any = None, **parameters: Any) -> LeafClassifier | LeafRegressor:
+    """The estimator of a model folder that was read; the arguments are those of `load`.
+
+    Examples
+    --------
+    >>> rebuild_estimator(Model({}, {}, {}))
+    Traceback (most recent call last):
+    ...
+    ValueError: The model folder holds no estimator; give one that an estimator's save wrote.
+    """
+    if "estimator" not in model.sections:
+        raise ValueError("The model folder holds no estimator; give one that an estimator's save wrote.")
+    given = parameters if local_model is None else {"local_model": local_model, **parameters}
+    section, arrays = model.sections["estimator"], unpack_arrays(model.part(FITTED), FITTED)
+    with expecting("an estimator of leaflearn"):
+        estimator = ESTIMATORS[section["class"]]()
+        kind = section["local_models"]["kind"]
+    _refuse_parameters(estimator, kind, given)
+    _set_parameters(estimator, kind, section, given)
+    with expecting("an estimator of leaflearn"):
+        if kind != "refit" and choose_engine(estimator.local_model) != kind:
+            raise ValueError(f"local models of kind {kind!r} belong to another local_model")
+        for name in STATE:
+            if name in section["fitted"]:
+                setattr(estimator, name, from_json(section["fitted"][name], arrays, CLASSES))
+        estimator.memory_ = _rebuild_memory(section["memory"], arrays)
+    estimator._local_models = rebuild_local_models(estimator, model, section["local_models"], arrays)
+    estimator.local_models_ = estimator._local_models.models
+    with expecting("an estimator of leaflearn"):
+        _check_shapes(estimator)
+    return estimator
+
+
+def _refuse_parameters(estimator: Any, kind: str, given: dict[str, Any]) -> None:
+    strange = [name for name in given if name not in estimator.get_params(deep=False)]
+    if strange:
+        raise ValueError(f"{strange[0]} is no parameter of {type(estimator).__name__}; leave it out.")
+    if "local_model" in given and kind != "module":
+        raise ValueError("local_model was given, but the folder holds the local models themselves; leave it out.")
+    if "local_model" in given and choose_engine(given["local_model"]) != "module":
+        raise ValueError(f"local_model={given['local_model']!r}, but a factory of torch modules was expected, the one of the fit.")
+
+
+def _set_parameters(estimator: Any, kind: str, section: dict[str, Any], given: dict[str, Any]) -> None:
+    """The saved parameters, or those that are given instead."""
+    with expecting("an estimator of leaflearn"):
+        saved = section["parameters"]
+        names = [name for name in estimator.get_params(deep=False) if name not in given and not (name == "local_model" and kind == "refit")]
+        missing = {name: saved[name][YOURS] for name in names if isinstance(saved[name], dict) and YOURS in saved[name]}
+        found = {name: from_json(saved[name], None, CLASSES) for name in names if name not in missing}
+    for name, what in missing.items():
+        raise ValueError(f"The model was saved with {name}={what}, which is code and not in the folder; pass it again: {name}=...")
+    for name, value in {**found, **given}.items():
+        setattr(estimator, name, value)
+
+
+def _rebuild_memory(content: Any, arrays: Arrays) -> Examples | None:
+    if content is None:
+        return None
+    fields = {name: from_json(value, arrays) for name, value in content.items() if name != "X"}
+    return Examples(X=table_from_json(content["X"], arrays), **fields)
+
+
+def _check_shapes(estimator: Any) -> None:
+    """Refuse state whose pieces do not belong together, before it gives answers that are wrong."""
+    m, K = len(estimator.groups_), estimator.n_contexts_
+    expected = {
+        **dict.fromkeys(("contexts_", "_sizes", "_is_aside"), (m,)),
+        **dict.fromkeys(("_scores", "probabilities_"), (m, K)),
+        **dict.fromkeys(("usage_", "context_order_"), (K,)),
+    }
+    for name, shape in expected.items():
+        if getattr(estimator, name).shape != shape:
+            raise ValueError(f"{name} is not of shape {shape}")
+    if not len(estimator.local_models_) == len(estimator._held_out.losses) == K >= 1 or _outside(estimator.contexts_, K):
+        raise ValueError(f"there are not {K} contexts")
+    memory = estimator.memory_
+    if memory is not None and ({memory.X.shape[0], len(memory.y), len(memory.row)} != {len(memory.group)} or _outside(memory.group, m)):
+        raise ValueError("memory_ holds rows of other groups")
+
+
+def _outside(numbers: Any, end: int) -> bool:
+    return bool(np.any((numbers < 0) | (numbers >= end)))

@@ -1,0 +1,82 @@
+"""Learning curves for those who watch runs in TensorBoard or MLflow: the loss and the usage of every epoch of every stage.
+
+Both are optional: `pip install leaflearn[tracking]`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from leaflearn.core.training import Callback, Training
+
+
+def curves(training: Training) -> dict[str, float]:
+    """The loss and the usage of the latest epoch, of the start that is best so far, by name.
+
+    Examples
+    --------
+    >>> class Latest:
+    ...     stage = "search"
+    ...     history = {"loss": [np.array([0.5, 0.25])], "usage": [np.array([[1.0, 0.0], [0.5, 0.5]])]}
+    >>> curves(Latest())
+    {'search/loss': 0.25, 'search/usage_0': 0.5, 'search/usage_1': 0.5}
+    """
+    loss = np.atleast_1d(training.history["loss"][-1])
+    best = int(np.nanargmin(loss)) if np.isfinite(loss).any() else 0
+    usage = np.asarray(training.history["usage"][-1]).reshape(len(loss), -1)[best]
+    shares = {f"{training.stage}/usage_{k}": float(share) for k, share in enumerate(usage)}
+    return {f"{training.stage}/loss": float(loss[best]), **shares}
+
+
+class TensorBoardCallback(Callback):
+    """Write learning curves for TensorBoard.
+
+    Parameters
+    ----------
+    folder
+        Where to; `tensorboard --logdir FOLDER` shows it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from leaflearn import LeafRegressor
+    >>> X, groups = np.linspace(0, 1, 40)[:, None], np.repeat(np.arange(10), 4)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     leaf = LeafRegressor(n_contexts=1, max_epochs=2, callbacks=[TensorBoardCallback(folder)]).fit(X, X[:, 0], groups)
+    """
+
+    def __init__(self, folder: str) -> None:
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError as error:
+            raise ImportError("TensorBoardCallback needs tensorboard; install it with `pip install leaflearn[tracking]`.") from error
+        self._writer: Any = SummaryWriter(folder)
+
+    def on_epoch(self, training: Training) -> None:
+        """Write the latest epoch."""
+        for name, value in curves(training).items():
+            self._writer.add_scalar(name, value, training.epoch)
+        self._writer.flush()  # whoever looks while the fit goes on sees it
+
+
+class MLflowCallback(Callback):
+    """Log learning curves to the active run of MLflow.
+
+    Examples
+    --------
+    >>> from leaflearn import LeafRegressor
+    >>> leaf = LeafRegressor(callbacks=[MLflowCallback()])      # then, inside `with mlflow.start_run():`, leaf.fit(X, y, groups)
+    """
+
+    def __init__(self) -> None:
+        try:
+            import mlflow
+        except ImportError as error:
+            raise ImportError("MLflowCallback needs mlflow; install it with `pip install leaflearn[tracking]`.") from error
+        self._mlflow: Any = mlflow
+
+    def on_epoch(self, training: Training) -> None:
+        """Log the latest epoch."""
+        self._mlflow.log_metrics({name: value for name, value in curves(training).items() if np.isfinite(value)}, step=training.epoch)

@@ -1,0 +1,140 @@
+"""Scikit-learn models whose compiled code believes the numbers it is given: from a foreign file they are checked before they are asked.
+
+A tree says at each node which feature to look at and where to go on. Compiled code follows that without looking, so a crafted file could
+make it read memory that is not its own, or walk in circles. The same goes for support vectors, neighbours and sparse matrices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.ensemble._gb import BaseGradientBoosting
+from sklearn.ensemble._hist_gradient_boosting.gradient_boosting import BaseHistGradientBoosting
+from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
+from sklearn.neighbors._base import NeighborsBase
+from sklearn.svm._base import BaseLibSVM
+from sklearn.tree import BaseDecisionTree
+from sklearn.tree._tree import Tree
+
+LEAF = -1
+
+
+def check_sound(value: Any) -> None:
+    """Raise a ValueError where a model, or one inside it, points outside of its own numbers.
+
+    Examples
+    --------
+    >>> from sklearn.tree import DecisionTreeRegressor
+    >>> model = DecisionTreeRegressor().fit([[0.0], [1.0]], [0.0, 1.0])
+    >>> check_sound([model])
+    >>> model.tree_.feature[0] = 7
+    >>> check_sound([model])
+    Traceback (most recent call last):
+    ...
+    ValueError: a tree points outside of its own nodes or features
+    """
+    for item in _walk(value):
+        for kind, check in CHECKS.items():
+            if isinstance(item, kind):
+                check(item)
+
+
+def _walk(value: Any) -> Iterator[Any]:
+    """The value and everything in it."""
+    waiting, seen = [value], {}
+    while waiting:
+        item = waiting.pop()
+        if id(item) in seen:
+            continue
+        seen[id(item)] = item  # kept alive, so that no other object gets its number
+        yield item
+        if isinstance(item, dict):
+            waiting += item.values()
+        elif isinstance(item, list | tuple | set | frozenset):
+            waiting += item
+        elif isinstance(item, np.ndarray):
+            waiting += item.ravel().tolist() if item.dtype == object else []
+        elif not isinstance(item, type):
+            waiting += getattr(item, "__dict__", {}).values()
+
+
+def _require(is_sound: Any, what: str, fault: str = "points outside of its own nodes or features") -> None:
+    if not is_sound:
+        raise ValueError(f"{what} {fault}")
+
+
+def _check_nodes(left: Any, right: Any, feature: Any, is_leaf: Any, n_features: int) -> int:
+    """A node that is no leaf leads to two later ones, which no other leads to, and looks at a feature that is there. Gives the depth."""
+    inner = np.flatnonzero(~is_leaf)
+    children = np.concatenate([left[inner], right[inner]]).astype(np.int64)
+    _require(np.all((children > np.tile(inner, 2)) & (children < len(left))) and len(np.unique(children)) == len(children), "a tree")
+    _require(np.all((feature[inner] >= 0) & (feature[inner] < n_features)), "a tree")
+    depth, level = 0, np.zeros(1, dtype=np.int64)
+    while not is_leaf[level].all():
+        level = level[~is_leaf[level]]
+        depth, level = depth + 1, np.concatenate([left[level], right[level]]).astype(np.int64)
+    return depth
+
+
+def _check_tree(model: Any) -> None:
+    tree = getattr(model, "tree_", None)
+    if tree is None:  # not fitted
+        return
+    _require(isinstance(tree, Tree) and 1 <= tree.node_count <= tree.capacity and tree.n_features == model.n_features_in_, "a tree")
+    depth = _check_nodes(tree.children_left, tree.children_right, tree.feature, tree.children_left == LEAF, tree.n_features)
+    _require(depth <= tree.max_depth, "a tree", "is deeper than it says")
+
+
+def _check_boosting(model: Any) -> None:
+    for tree in np.ravel(getattr(model, "estimators_", [])):
+        _require(isinstance(tree, BaseDecisionTree) and tree.n_features_in_ == model.n_features_in_, "a tree")
+
+
+def _check_histogram_boosting(model: Any) -> None:
+    _require(getattr(model, "_preprocessor", None) is None and not getattr(model, "_in_fit", False), "a boosted tree", "has categories")
+    for tree in (tree for trees in getattr(model, "_predictors", []) for tree in trees):
+        _require(isinstance(tree, TreePredictor) and len(tree.nodes) > 0, "a boosted tree")
+        nodes = tree.nodes
+        _require(not nodes["is_categorical"].any(), "a boosted tree", "has categories")
+        _check_nodes(nodes["left"], nodes["right"], nodes["feature_idx"], nodes["is_leaf"] != 0, model.n_features_in_)
+
+
+def _check_support_vectors(model: Any) -> None:
+    if not hasattr(model, "support_vectors_"):
+        return
+    n_vectors, n_kinds = model.support_vectors_.shape[0], len(model._n_support)
+    n_pairs = n_kinds * (n_kinds - 1) // 2
+    coefficients = model._dual_coef_.data if sparse.issparse(model._dual_coef_) else model._dual_coef_
+    is_sound = (
+        int(model.n_support_.sum()) == n_vectors == len(model.support_)
+        and min(model._n_support) >= 0
+        and np.size(coefficients) == (n_kinds - 1) * n_vectors
+        and np.size(model._intercept_) == n_pairs
+        and all(np.size(p) in (0, n_pairs) for p in (model._probA, model._probB))
+        and np.all((model.support_ >= 0) & (model.support_ < model.shape_fit_[0]))
+    )
+    _require(is_sound, "a support vector machine", "has other numbers than it says")
+
+
+def _check_neighbours(model: Any) -> None:
+    if hasattr(model, "_fit_X"):
+        _require(model._fit_X.ndim == 2 and model._fit_X.shape[1] == model.n_features_in_, "a model of neighbours")
+
+
+def _check_sparse(matrix: Any) -> None:
+    if hasattr(matrix, "check_format"):
+        matrix.check_format(full_check=True)
+
+
+CHECKS = {
+    BaseDecisionTree: _check_tree,
+    BaseGradientBoosting: _check_boosting,
+    BaseHistGradientBoosting: _check_histogram_boosting,
+    BaseLibSVM: _check_support_vectors,
+    NeighborsBase: _check_neighbours,
+    sparse.spmatrix: _check_sparse,
+    sparse.sparray: _check_sparse,
+}

@@ -1,0 +1,206 @@
+"""A model folder is believed only as far as it was checked, and every fault is one sentence."""
+
+import json
+import os
+import re
+import stat
+
+import pytest
+
+from leaflearn.persistence import Model, folder, read_model, write_model
+from leaflearn.persistence.folder import DOCUMENT, _checksum
+
+SECTIONS = {"estimator": {"class": "Nothing", "numbers": [1, 2.5, None, True, "\udc80 é"]}}
+PARTS = {"weights.safetensors": b"\x00\x01" * 50, "notes.txt": b"whatever"}
+
+
+@pytest.fixture
+def saved(tmp_path):
+    write_model(tmp_path / "model", SECTIONS, PARTS)
+    return tmp_path / "model"
+
+
+def change(path, **entries):
+    """Write other entries into model.json, with a checksum that fits, as somebody who means harm would."""
+    document = {**json.loads((path / DOCUMENT).read_bytes()), **entries}
+    (path / DOCUMENT).write_text(json.dumps({**document, "sha256": _checksum(document)}))
+
+
+def fails(path, sentence, kind=ValueError):
+    with pytest.raises(kind, match=f"^{re.escape(sentence)}$"):
+        read_model(path)
+
+
+def test_what_was_written_is_read(saved):
+    model = read_model(saved)
+    assert model.sections == SECTIONS
+    assert model.parts == PARTS
+    assert set(model.library) == {"python", "leaflearn", "numpy", "scikit-learn", "torch", "safetensors", "skops"}
+    assert model.has_part("notes.txt")
+    assert not model.has_part("other.txt")
+    assert sorted(os.listdir(saved)) == ["model.json", *sorted(PARTS)]
+    assert stat.S_IMODE(saved.stat().st_mode) & 0o555 == 0o555  # others may read it, as far as the system allows
+
+
+def test_a_part_that_is_not_there_is_named():
+    with pytest.raises(ValueError, match=r"^The model has no part 'a', which model.json should name; save it again.$"):
+        Model({}, {}, {}).part("a")
+
+
+@pytest.mark.parametrize("name", [DOCUMENT, *PARTS])
+def test_no_changed_byte_goes_unnoticed(saved, name):
+    whole = (saved / name).read_bytes()
+    for place in range(0, len(whole), max(1, len(whole) // 60)):
+        (saved / name).write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        try:
+            model = read_model(saved)
+        except ValueError:
+            continue
+        assert name == DOCUMENT  # a space there became another one
+        assert (model.sections, model.parts) == (SECTIONS, PARTS)
+
+
+@pytest.mark.parametrize("name", [DOCUMENT, *PARTS])
+@pytest.mark.parametrize("length", [0, 1, -2])
+def test_a_truncated_file_is_refused(saved, name, length):
+    (saved / name).write_bytes((saved / name).read_bytes()[:length])
+    with pytest.raises(ValueError, match=r"was damaged|is damaged"):
+        read_model(saved)
+
+
+def test_a_file_that_grew_is_not_even_read(saved):
+    with open(saved / "notes.txt", "ab") as file:
+        file.truncate(2**40)
+    fails(saved, f"'{saved}/notes.txt' has {2**40} bytes, but 8 at most were expected; get a fresh copy of the folder.")
+    with open(saved / DOCUMENT, "ab") as file:
+        file.truncate(2**40)
+    fails(saved, f"'{saved}/model.json' has {2**40} bytes, but {2**26} at most were expected; get a fresh copy of the folder.")
+
+
+def test_damage_and_absence_have_sentences_of_their_own(saved, tmp_path):
+    whole = (saved / "notes.txt").read_bytes()
+    (saved / "notes.txt").write_bytes(whole[:-1] + b"!")
+    fails(saved, f"'{saved}/notes.txt' was damaged or changed after it was saved (its checksum differs); get a fresh copy of the folder.")
+    (saved / "notes.txt").unlink()
+    fails(saved, f"'{saved}/notes.txt' is missing, though model.json names it; get a fresh copy of the folder.")
+    text = (saved / DOCUMENT).read_text().replace("Nothing", "Anything")
+    (saved / DOCUMENT).write_text(text)
+    fails(saved, f"'{saved}/model.json' was damaged or changed after it was saved (its checksum differs); get a fresh copy of the folder.")
+    (saved / DOCUMENT).unlink()
+    fails(saved, f"'{saved}' is not a leaflearn model folder: it has no model.json.")
+    fails(tmp_path / "none", f"'{tmp_path}/none' does not exist; give the folder of a model that was saved.", FileNotFoundError)
+    (tmp_path / "file").touch()
+    fails(tmp_path / "file", f"'{tmp_path}/file' is a file, but the folder of a model was expected.", NotADirectoryError)
+
+
+@pytest.mark.parametrize("text", ["", "{", "nonsense", '{"a": NaN}', "[" * 100_000, "1" * 5000])
+def test_unreadable_json_is_refused(saved, text):
+    (saved / DOCUMENT).write_text(text)
+    fails(saved, f"'{saved}/model.json' is damaged: it is no readable JSON; get a fresh copy of the folder.")
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", '{"format": "something else"}'])
+def test_the_json_of_others_is_refused(saved, text):
+    (saved / DOCUMENT).write_text(text)
+    fails(saved, f"'{saved}' is not a leaflearn model folder: its model.json does not say so.")
+
+
+def test_the_future_is_told_apart_from_damage(saved):
+    change(saved, version=2, files=None)
+    fails(saved, f"'{saved}' was written by a newer leaflearn (format version 2, known is 1); update leaflearn.")
+
+
+ENTRY = {"size": 8, "sha256": "0"}
+BAD_FILES = {
+    "no list": None,
+    "up and out": {"../secret": ENTRY},
+    "down": {"a/b": ENTRY},
+    "from the root": {"/etc/passwd": ENTRY},
+    "back": {"..\\secret": ENTRY},
+    "hidden": {".bashrc": ENTRY},
+    "itself": {"model.json": ENTRY},
+    "no size": {"a": {"sha256": "0"}},
+    "size in words": {"a": {"size": "8", "sha256": "0"}},
+    "no checksum": {"a": {"size": 8}},
+    "no entry": {"a": 8},
+}
+
+
+@pytest.mark.parametrize("files", BAD_FILES.values(), ids=BAD_FILES)
+def test_no_part_leads_out_of_the_folder(saved, tmp_path, files):
+    (tmp_path / "secret").write_bytes(b"secret!!")
+    change(saved, files=files)
+    fails(saved, f"'{saved}/model.json' is damaged: it does not say which files belong to it; get a fresh copy of the folder.")
+
+
+@pytest.mark.parametrize("version", [None, "1", True, 0, 1.5])
+def test_an_odd_version_is_refused(saved, version):
+    change(saved, version=version)
+    fails(saved, f"'{saved}/model.json' is damaged: it does not say which files belong to it; get a fresh copy of the folder.")
+
+
+@pytest.mark.parametrize("name", [DOCUMENT, "notes.txt"])
+def test_links_and_pipes_are_not_followed(saved, tmp_path, name):
+    sentence = f"'{saved}/{name}' is a link or no file at all, but the files of a model lie in its folder; get a fresh copy of it."
+    (saved / name).rename(tmp_path / "elsewhere")
+    (saved / name).symlink_to(tmp_path / "elsewhere")
+    fails(saved, sentence)
+    (saved / name).unlink()
+    os.mkfifo(saved / name)
+    fails(saved, sentence)
+
+
+@pytest.mark.parametrize("name", ["../out", "a/b", "", ".hidden", "model.json", "files", "sha256", "ä"])
+def test_a_bad_name_is_not_written(tmp_path, name):
+    sentence = f"'{name}' cannot be the name of a part or section of a model; use letters, digits, '.', '_' and '-'."
+    with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
+        write_model(tmp_path / "model", {}, {name: b""})
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_model_replaces_a_model_even_a_damaged_one(saved):
+    (saved / "notes.txt").unlink()
+    write_model(saved, {"estimator": {}}, {"only.txt": b"one"})
+    assert read_model(saved).parts == {"only.txt": b"one"}
+    assert sorted(os.listdir(saved)) == ["model.json", "only.txt"]
+
+
+def test_nothing_else_is_replaced(saved, tmp_path):
+    def refused(path, sentence, kind=ValueError):
+        before = sorted(os.listdir(path)) if path.is_dir() else path.read_bytes()
+        with pytest.raises(kind, match=f"^{re.escape(sentence)}$"):
+            write_model(path, {}, {})
+        assert before == (sorted(os.listdir(path)) if path.is_dir() else path.read_bytes())
+
+    photos = tmp_path / "photos"
+    photos.mkdir()
+    (photos / "cat.jpg").touch()
+    sentence = f"Cannot save to '{photos}', where something else would be lost; choose another folder. '{photos}' "
+    refused(photos, sentence + "is not a leaflearn model folder: it has no model.json.")
+    (photos / DOCUMENT).write_text("{}")
+    refused(photos, sentence + "is not a leaflearn model folder: its model.json does not say so.")
+    (tmp_path / "file").write_bytes(b"text")
+    refused(tmp_path / "file", f"Cannot save to '{tmp_path}/file': it is a file, and a folder is needed.", NotADirectoryError)
+    (saved / "report.html").touch()
+    refused(saved, f"Cannot save to '{saved}': it also holds 'report.html', which is no part of the model; move it away first.")
+
+
+def test_a_document_that_could_not_be_read_again_is_not_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(folder, "LARGEST_DOCUMENT", 1000)
+    with pytest.raises(ValueError, match=r"^model.json would have \d+ bytes, but 1000 at most are allowed; use numbers as group labels.$"):
+        write_model(tmp_path / "model", {"long": {"text": "a" * 1000}}, {})
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_reader_whose_folder_is_replaced_meanwhile_reads_the_new_one(saved, monkeypatch):
+    original, state = folder._read_document, {"replaced": False}
+
+    def replace_after_reading(*arguments):
+        document = original(*arguments)
+        if not state["replaced"]:
+            state["replaced"] = True
+            write_model(saved, {"estimator": {}}, {"other.txt": b"new"})
+        return document
+
+    monkeypatch.setattr(folder, "_read_document", replace_after_reading)
+    assert read_model(saved).parts == {"other.txt": b"new"}
