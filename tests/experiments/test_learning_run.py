@@ -119,3 +119,19 @@ def test_long_runs_keep_their_records_short(tmp_path, monkeypatch):
     run = Run("leaf", "", {**SETTINGS, "n_epochs": 5, "snapshots": []})
     LearningRun(tmp_path, run).run()
     assert [line["epoch"] for line in RunFolder(tmp_path, run).records()] == [0, 3, 4]
+
+
+def test_a_checkpoint_that_does_not_fit_is_begun_anew(tmp_path, monkeypatch):
+    run = Run("leaf", "", SETTINGS)
+    whole = LearningRun(tmp_path / "whole", run).run()
+    monkeypatch.setattr(learning_run, "SAVED_EVERY", 0.0)
+    with monkeypatch.context() as patch:
+        kill_in_epoch(patch, 2)
+        with pytest.raises(Killed):
+            LearningRun(tmp_path / "killed", run).run()
+    folder = RunFolder(tmp_path / "killed", run)
+    state = folder.resume()
+    state["method"]["parts"] = {}
+    folder.save(state)
+    assert LearningRun(tmp_path / "killed", run).run()["errors"] == whole["errors"]
+    assert [line["epoch"] for line in folder.records()] == [0, 1, 2, 3]

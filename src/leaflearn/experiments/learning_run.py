@@ -58,13 +58,12 @@ class LearningRun:
 
 def _learn(folder: RunFolder, settings: dict[str, Any]) -> dict[str, Any]:
     method, sampler = _put_together(settings)
-    state = folder.resume()
+    state = _go_on(folder, method)
     if state is None:
+        method, sampler = _put_together(settings)  # what did not go on may be half changed
         folder.begin()
         folder.restart()
         state = {"n_epochs": 0, "seconds": 0.0, "snapshots": {}}
-    else:
-        method.load_state_dict(state["method"])
     seconds, snapshots = state["seconds"], state["snapshots"]
     every = -(-settings["n_epochs"] // MOST_LINES)
     saved_at = time.monotonic()
@@ -85,6 +84,17 @@ def _learn(folder: RunFolder, settings: dict[str, Any]) -> dict[str, Any]:
     measured = {name: MEASURES[name](learnt) for name in settings.get("measures", ["errors"])}
     told = {"domains": list(sampler.domains.names), "data": sampler.domains.name, "seconds": round(seconds, 2), "usage": _usage(folder)}
     return told | measured | ({"snapshots": snapshots} if snapshots else {})
+
+
+def _go_on(folder: RunFolder, method: Method) -> dict[str, Any] | None:
+    """Put the method back to where the run was; None where it begins, or where another version of the library left what does not fit."""
+    state = folder.resume()
+    try:
+        if state is not None:
+            method.load_state_dict(state["method"])
+    except (RuntimeError, KeyError, ValueError):
+        return None
+    return state
 
 
 def _usage(folder: RunFolder) -> list[float]:
