@@ -2,13 +2,14 @@
 PYTHON ?= python3.11
 BIN := .venv/bin
 
-.PHONY: help demo test test-slow reproduce-laptop check format lint types contracts bench clean
+.PHONY: help demo test test-slow test-browser reproduce-laptop check format lint types contracts bench clean
 
 help:
 	@echo "make demo       install, then watch contexts come apart (writes leaflearn-demo/)"
 	@echo "make test       install, then run the tests and doctests"
 	@echo "make check      format, lint, types, import contracts, tests, doctests"
 	@echo "make test-slow  the tests that take longer"
+	@echo "make test-browser  the report in a real browser; needs Chromium"
 	@echo "make reproduce-laptop  the paper's tables and figures, in hours"
 	@echo "make bench      speed, as ratios in one run"
 
@@ -20,7 +21,15 @@ test: .venv/ready-dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m "not slow" -n 2 --dist worksteal
 
 test-slow: .venv/ready-dev
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -m "slow and not browser"
+
+# The browser is the system's own.
+LEAFLEARN_CHROMIUM ?= /usr/bin/chromium
+test-browser: .venv/ready-dev
+	@test -x "$(LEAFLEARN_CHROMIUM)" || { echo "There is no Chromium at $(LEAFLEARN_CHROMIUM). On Debian and Ubuntu: apt install chromium." \
+	  "Or name another one: make test-browser LEAFLEARN_CHROMIUM=/path/to/chrome"; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[browser]"
+	LEAFLEARN_CHROMIUM="$(LEAFLEARN_CHROMIUM)" OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m browser tests/browser
 
 # Hours: the paper's tables and figures at laptop scale, on the real data. What is done already is not done again.
 reproduce-laptop: .venv/ready-dev

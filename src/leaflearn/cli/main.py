@@ -9,6 +9,7 @@ from typing import NoReturn
 
 import click
 
+from leaflearn.cli.plain_text import printable
 from leaflearn.cli.verbs import Verbs
 
 OK, BUG, USER_ERROR, INTERRUPTED = 0, 1, 2, 130
@@ -69,7 +70,7 @@ def _sentence_of(error: Exception) -> str:
 
 
 def _say(message: str, code: int) -> int:
-    click.echo(f"leaflearn: {' '.join(message.split())}", err=True)
+    click.echo(printable(f"leaflearn: {' '.join(message.split())}"), err=True)  # names in it may come from a stranger's file
     return code
 
 

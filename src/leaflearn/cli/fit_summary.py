@@ -1,0 +1,138 @@
+"""What a fitted table model found, as plain data for programs and as sentences for people."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from leaflearn.cli.plain_text import shorten
+from leaflearn.cli.table_verbs import table_of
+from leaflearn.data.preparation import TELLS_NOTHING, Preparation
+from leaflearn.data.tables import list_names
+from leaflearn.estimators.identification import SURE
+
+if TYPE_CHECKING:
+    from leaflearn.estimators.one_model import HeldOutErrors
+    from leaflearn.estimators.table_model import TableModel
+
+MOST_GROUPS = 6  # of a context that the terminal names
+
+
+def describe(model: TableModel) -> dict[str, Any]:
+    """Everything a program may want to know of the fit."""
+    estimator, prepare = model.estimator_, model.preparation_
+    features = None
+    if isinstance(prepare, Preparation):
+        pairs = zip(prepare.feature_names, prepare.feature_columns, strict=True)
+        features = [{"name": name, "column": column} for name, column in pairs]
+    return {
+        "target": model.target,
+        "task": model.target_.task,
+        "why_this_task": model.target_.reason,
+        "labels": estimator.classes_.tolist() if model.target_.is_label else None,
+        "group": model.group,
+        "rows": model.n_rows_,
+        "groups": len(estimator.groups_),
+        "local_model": model.local_model_,
+        "columns": prepare.used,
+        "features": features,
+        "n_contexts": estimator.n_contexts_,
+        "contexts": [_describe_context(model, k) for k in range(estimator.n_contexts_)],
+        "looks_right": bool(estimator.converged_),
+        "stability": float(estimator.stability_),
+        "held_out": _describe_errors(model.errors_),
+    }
+
+
+def _describe_context(model: TableModel, context: int) -> dict[str, Any]:
+    estimator = model.estimator_
+    mine = np.flatnonzero(estimator.contexts_ == context)
+    sure = estimator.probabilities_[mine].max(1)
+    return {
+        "context": context,
+        "share_of_groups": float(estimator.usage_[context]),
+        "rows": int(model.group_sizes_[mine].sum()),
+        "groups": [
+            {"group": str(estimator.groups_[i]), "rows": int(model.group_sizes_[i]), "probability": float(p)}
+            for i, p in zip(mine, sure, strict=True)
+        ],
+    }
+
+
+def _describe_errors(errors: HeldOutErrors | None) -> dict[str, Any] | None:
+    if errors is None:
+        return None
+    return {"metric": errors.metric, "one_model": errors.one_model, "contexts": errors.contexts, "rows": errors.n_rows}
+
+
+def tell(model: TableModel) -> str:
+    """The same in sentences and a table."""
+    parts = [_tell_data(model), _tell_contexts(model), _tell_sureness(model), _tell_errors(model)]
+    return "\n".join(part for part in parts if part)
+
+
+def _tell_data(model: TableModel) -> str:
+    estimator, prepare = model.estimator_, model.preparation_
+    task = "a label" if model.target_.is_label else "a quantity"
+    groups = "every row a group of its own" if model.group is None else f"{len(estimator.groups_):,} groups by {shorten(model.group)!r}"
+    pictures = "" if isinstance(prepare, Preparation) else "pictures in "
+    nothing = [c.name for c in prepare.columns if c.form == TELLS_NOTHING] if isinstance(prepare, Preparation) else []
+    left_out = f" Left out, since they tell nothing of the target: {list_names(nothing)}." if nothing else ""
+    return (
+        f"{model.n_rows_:,} rows, {groups}. The target {shorten(model.target)!r} is taken for {task} ({model.target_.reason}).\n"
+        f"Learnt from {pictures}{list_names(prepare.used)}.{left_out}\n"
+    )
+
+
+def _tell_contexts(model: TableModel) -> str:
+    estimator = model.estimator_
+    if estimator.n_contexts_ == 1:
+        return "One context: the groups do not contradict each other, and one model answers for all.\n"
+    if model.group is None:
+        counts = np.bincount(estimator.contexts_, minlength=estimator.n_contexts_)
+        table = table_of(("", "rows"), [(f"context {k}", f"{count:,}") for k, count in enumerate(counts)])
+        return f"{estimator.n_contexts_} contexts were found.\n\n{table}\n"
+    rows = [_row_of(model, k) for k in range(estimator.n_contexts_)]
+    table = table_of(("", "groups", "rows", "sure", "which"), rows, right=lambda column: 0 < column < 4)
+    return f"{estimator.n_contexts_} contexts were found.\n\n{table}\n"
+
+
+def _row_of(model: TableModel, context: int) -> tuple[str, ...]:
+    found = _describe_context(model, context)
+    groups = sorted(found["groups"], key=lambda group: _natural(group["group"]))
+    names = ", ".join(shorten(group["group"], 30) for group in groups[:MOST_GROUPS])
+    more = f" and {len(groups) - MOST_GROUPS:,} more" if len(groups) > MOST_GROUPS else ""
+    sure = sum(group["probability"] >= SURE for group in groups)
+    return f"context {context}", f"{len(groups):,}", f"{found['rows']:,}", f"{sure:,} of {len(groups):,}", names + more
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """Group 2 before group 10."""
+    return [(int(piece), "") if piece.isdecimal() else (-1, piece) for piece in re.split(r"(\d+)", name[:100])]
+
+
+def _tell_sureness(model: TableModel) -> str:
+    estimator = model.estimator_
+    if estimator.n_contexts_ == 1 or model.group is None:
+        return ""
+    sure = estimator.probabilities_.max(1)
+    unsure = np.argsort(sure)[: int((sure < SURE).sum())]
+    if not len(unsure):
+        return f"Every group is at least {100 * SURE:.0f} % sure to belong where it is."
+    names = ", ".join(f"{shorten(estimator.groups_[i], 30)} ({100 * sure[i]:.0f} %)" for i in unsure[:MOST_GROUPS])
+    more = f" and {len(unsure) - MOST_GROUPS:,} more" if len(unsure) > MOST_GROUPS else ""
+    return f"Less than {100 * SURE:.0f} % sure: {names}{more}. A few more labelled rows of these would settle them."
+
+
+def _tell_errors(model: TableModel) -> str:
+    errors = model.errors_
+    if errors is None:
+        return ""
+    if errors.metric == "error rate":
+        one, each = f"answers {100 * errors.one_model:.0f} % wrongly", f"{100 * errors.contexts:.0f} %"
+    else:
+        one, each = f"is off by {errors.one_model:.3g} (root of the mean square)", f"by {errors.contexts:.3g}"
+    contexts = "" if model.estimator_.n_contexts_ == 1 else f", the contexts {each}"
+    return f"Of {errors.n_rows:,} rows held out inside the groups, one model for all {one}{contexts}."

@@ -1,0 +1,76 @@
+"""`leaflearn identify`: which context does a new source belong to, from a few labelled rows of it?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from leaflearn.cli.table_verbs import (
+    PATH,
+    load_model,
+    say,
+    say_json,
+    table_of,
+    telling_warnings,
+    with_images,
+    with_json,
+    with_local_model,
+)
+
+
+@click.command()
+@click.argument("model", type=PATH)
+@click.argument("few", type=PATH)
+@click.option("-o", "--output", type=PATH, help="Write the answer here, as CSV or Parquet.")
+@with_images
+@with_local_model
+@with_json
+def identify(model: Path, few: Path, output: Path | None, images: Path | None, local_model: str | None, as_json: bool) -> None:
+    """Find the context of new sources from a few labelled rows.
+
+    FEW is a table like the one that MODEL was fitted to, with the target. Rows are taken together by the column of the groups; without
+    it, all are of one source.
+    """
+    from leaflearn.data.table_writing import check_place, write_table
+    from leaflearn.data.tables import read_table
+
+    if output is not None:
+        check_place(output, (few,))
+    with telling_warnings() as told:
+        found = load_model(model, local_model)
+        answer = found.identify(read_table(few), f"'{few.name}'", images)
+    if output is not None:
+        write_table(answer, output)
+    if as_json:
+        say_json({"sources": answer.astype(object).where(answer.notna(), None).to_dict("records"), "warnings": told})
+    elif output is None:
+        say(
+            table_of(
+                ("group", "context", "probability", "margin", "what to do"), [_row_of(row) for row in answer.to_dict("records")], _is_right
+            )
+        )
+    else:
+        say(f"The contexts of {len(answer):,} sources are in '{output}'.")
+
+
+def _row_of(row: dict[str, Any]) -> tuple[str, ...]:
+    return row["group"], str(row["context"]), f"{row['probability']:.3f}", f"{row['margin']:.2f}", _advise(row)
+
+
+def _is_right(column: int) -> bool:
+    return 0 < column < 4
+
+
+def _advise(row: dict[str, Any]) -> str:
+    """What to do about this source, in a few words."""
+    import pandas  # type: ignore[import-untyped]
+
+    if row["is_new"]:
+        return "fits no known context; collect more of its rows and fit again with them"
+    if pandas.isna(row["more_rows"]):
+        return "rows like these do not tell the contexts apart; label others"
+    if row["more_rows"] == 0:
+        return "settled"
+    return f"about {row['more_rows']:,} more labelled rows would settle it"

@@ -1,0 +1,71 @@
+"""`leaflearn report`: a page about a fitted model, in one file that needs nothing else."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from leaflearn.cli.plain_text import printable
+from leaflearn.cli.table_verbs import PATH, load_model, say, telling_warnings, with_local_model
+
+ENDINGS = (".html", ".htm")
+
+
+@click.command()
+@click.argument("model", type=PATH)
+@click.argument("data", type=PATH, required=False)
+@with_local_model
+@click.option("-o", "--output", default=Path("report.html"), show_default=True, type=PATH, help="Where to write the page.")
+def report(model: Path, data: Path | None, output: Path, local_model: str | None) -> None:
+    """Write a page about a model: what was found, where the contexts disagree, how sure it is.
+
+    DATA is the table that MODEL was fitted to. Without it the page tells what the model folder knows, without examples. The page is one
+    file that needs no network; it holds the names of groups and columns, and with DATA some rows.
+    """
+    check_page_place(output, model, data)
+    _write(model, data, output, local_model)
+    say(f"The report is in '{output}'. Open it in a browser.")
+
+
+def check_page_place(output: Path, model: Path, data: Path | None) -> None:
+    """Refuse, before the work, a place where no page can be written.
+
+    Examples
+    --------
+    >>> check_page_place(Path("report.pdf"), Path("model"), None)
+    Traceback (most recent call last):
+    ...
+    ValueError: Cannot write 'report.pdf': its name must end in .html.
+    """
+    from leaflearn.data.table_writing import check_folder
+
+    if output.suffix.lower() not in ENDINGS:
+        raise ValueError(f"Cannot write '{output}': its name must end in .html.")
+    if output.is_dir():
+        raise IsADirectoryError(f"Cannot write '{output}': it is a folder.")
+    if model.is_dir() and output.resolve().is_relative_to(model.resolve()):
+        raise ValueError(f"Cannot write '{output}': the model folder holds the model and nothing else; choose a place beside it.")
+    if data is not None and output.exists() and data.exists() and os.path.samefile(output, data):
+        raise ValueError(f"Cannot write '{output}': it is the table that is read; choose another name.")
+    check_folder(output.absolute().parent, output)
+
+
+def _write(model: Path, data: Path | None, output: Path, local_model: str | None) -> None:
+    from leaflearn.cli.stages import Stages
+    from leaflearn.core.threads import one_thread
+    from leaflearn.data.tables import read_table
+    from leaflearn.persistence import read_model
+    from leaflearn.report.model_report import write_report
+    from leaflearn.report.origin import Origin
+
+    with Stages() as stages, one_thread(), telling_warnings():
+        stages.begin("loading the model")
+        found: Any = load_model(model, local_model)
+        origin = Origin(str(model), "DATA.csv" if data is None else data.name, read_model(model).library)
+        if data is not None:
+            stages.begin(f"reading {printable(data.name)}")
+        frame = None if data is None else read_table(data)
+        write_report(found, frame, output, origin=origin, on_stage=stages.begin)

@@ -1,0 +1,317 @@
+"""What a column of a table holds: numbers, dates, categories or free text; or nothing that could be learnt from.
+
+A column is what nearly all of its cells are. The few that are something else count as missing, with a warning.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leaflearn.data.table_text import warn
+
+NEARLY_ALL = 0.9  # of the cells
+MOST_VALUES = 20  # of a category that are told apart; the rest is one
+COMMON = 0.01  # of the rows: what a value of a category has to have, and two rows at least
+MANY_HOLES = 0.05  # of the rows: from here on a hole may say something by itself
+MANY_WORDS, LONG = 4, 30  # in the middle one of the texts: what makes it prose
+LOOKED_AT = 2000  # cells that decide what a column holds
+LARGEST = 1e100  # beyond it squares and sums overflow
+FEWEST_ROW_NUMBERS = 20  # whole numbers 1, 2, 3, ... that are at least so many are taken for row numbers
+ROW_NUMBERS = "numbers of the rows"
+LEAVE_OUT = "correct it, or leave the column out"
+DATE_FORMATS = ("ISO8601", "%d.%m.%Y", "%d.%m.%Y %H:%M", "%d.%m.%Y %H:%M:%S", "%m/%d/%Y", "%m/%d/%Y %H:%M", "%m/%d/%Y %H:%M:%S", "%d/%m/%Y",
+                "%d/%m/%Y %H:%M", "%d/%m/%Y %H:%M:%S", "%d-%m-%Y", "%d %B %Y", "%d %b %Y", "%B %d, %Y", "%b %d, %Y")  # fmt: skip
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Column:
+    """What a column holds.
+
+    Parameters
+    ----------
+    name
+        Its name in the table.
+    kind
+        `"number"`, `"date"`, `"category"`, `"text"`, or `"nothing"`, where it is left out.
+    form
+        How dates are written; why it is left out.
+    values
+        The values of a category that are told apart; the empty one stands for holes.
+
+    Examples
+    --------
+    >>> Column("site", "category", values=("A", "B")).kind
+    'category'
+    """
+
+    name: str
+    kind: str
+    form: str = ""
+    values: tuple[str, ...] = ()
+
+
+def find_kind(column: Any, name: str) -> Column:
+    """Look at a column of pandas and say what it holds.
+
+    Examples
+    --------
+    >>> import pandas
+    >>> find_kind(pandas.Series(["2024-01-05", "2024-02-07", None]), "day")
+    Column(name='day', kind='date', form='ISO8601', values=())
+    >>> find_kind(pandas.Series([f"customer{i}" for i in range(50)]), "id").form
+    'a different text in every row'
+    """
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf":
+        return _kind_of_numbers(np.asarray(column, dtype=np.float64), name)
+    there = column.dropna()
+    if not len(there):
+        return Column(name, "nothing", "empty")
+    if str(column.dtype) == "category":
+        return _as_text(there, name, len(column))
+    if column.dtype.kind in "mMc" or _is_numeric(column):
+        return _as_number(column, there, name)
+    few = there.iloc[:: max(1, len(there) // LOOKED_AT)]
+    if len(few.map(str).unique()) == 1 and len(there.map(str).unique()) == 1:
+        return Column(name, "nothing", "the same everywhere")
+    if 1.0 - np.isnan(_parse_numbers(few)).mean() >= NEARLY_ALL:
+        return _as_number(column, there, name)
+    form = find_date_format(few)
+    return Column(name, "date", form) if form else _as_text(there, name, len(column))
+
+
+def _is_numeric(column: Any) -> bool:
+    from pandas.api.types import is_datetime64_any_dtype, is_numeric_dtype  # type: ignore[import-untyped]
+
+    return bool(is_numeric_dtype(column) or is_datetime64_any_dtype(column))
+
+
+def _as_number(column: Any, there: Any, name: str) -> Column:
+    if str(column.dtype).startswith(("datetime64", "timestamp")):
+        return Column(name, "date", "as it is") if there.nunique() > 1 else Column(name, "nothing", "the same everywhere")
+    return _kind_of_numbers(read_numbers(column), name)
+
+
+def _kind_of_numbers(values: Floats, name: str) -> Column:
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return Column(name, "nothing", "empty")
+    if known.min() == known.max():
+        return Column(name, "nothing", "the same everywhere")
+    return Column(name, "nothing", ROW_NUMBERS) if _are_row_numbers(values) else Column(name, "number")
+
+
+def _are_row_numbers(values: Floats) -> bool:
+    if len(values) < FEWEST_ROW_NUMBERS or not np.isfinite(values).all():
+        return False
+    first = values[0]
+    return bool(first in (0.0, 1.0) and np.array_equal(values, np.arange(len(values)) + first))
+
+
+def _as_text(there: Any, name: str, n_rows: int) -> Column:
+    texts = there.astype(object).map(to_name)
+    counts = texts.value_counts()
+    middle = texts.iloc[:: max(1, len(texts) // LOOKED_AT)]
+    is_prose = middle.str.split().str.len().median() >= MANY_WORDS or middle.str.len().median() >= LONG
+    if len(counts) > MOST_VALUES and is_prose and middle.nunique() > 1:
+        return Column(name, "text")
+    missing = n_rows - len(there)
+    common = sorted(str(value) for value, count in counts.iloc[:MOST_VALUES].items() if count >= max(2, COMMON * n_rows))
+    if not common:
+        return Column(name, "nothing", "a different text in every row" if counts.iloc[0] == 1 else "a text of its own in nearly every row")
+    if missing >= MANY_HOLES * n_rows and missing > 1:
+        return Column(name, "category", values=("", *common))
+    # Of two values that are all there are, one tells the other.
+    return Column(name, "category", values=tuple(common[1:] if len(counts) == len(common) == 2 and not missing else common))
+
+
+def read_numbers(column: Any) -> Floats:
+    """A column of pandas as numbers, NaN where there is none, shape (N,).
+
+    Examples
+    --------
+    >>> import pandas
+    >>> read_numbers(pandas.Series(["1.5", None, "x"]))
+    array([1.5, nan, nan])
+    """
+    if column.dtype.kind == "m":
+        return np.asarray(column.dt.total_seconds(), dtype=np.float64)
+    if column.dtype.kind == "c":
+        return np.asarray(column.to_numpy().real, dtype=np.float64)
+    if column.dtype.kind in "biuf" and isinstance(column.dtype, np.dtype):
+        return np.asarray(column, dtype=np.float64)
+    return _parse_numbers(column)
+
+
+def _parse_numbers(column: Any) -> Floats:
+    import pandas  # type: ignore[import-untyped]
+
+    plain = column.astype(object).where(column.notna(), np.nan)  # whatever type it had, and a hole is a hole
+    plain = plain.map(lambda cell: cell.strip() if isinstance(cell, str) else cell)
+    try:
+        return np.asarray(pandas.to_numeric(plain, errors="coerce"), dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):  # cells that are no cells, such as lists
+        return np.asarray(pandas.to_numeric(plain.map(str), errors="coerce"), dtype=np.float64)
+
+
+def find_date_format(cells: Any) -> str:
+    """How nearly all of these texts are written as dates; empty where they are none.
+
+    Examples
+    --------
+    >>> import pandas
+    >>> find_date_format(pandas.Series(["31.12.2023", "01.02.2024"]))
+    '%d.%m.%Y'
+    """
+    texts = cells.map(str)
+    if not texts.str.contains(r"\d", regex=True).mean() >= NEARLY_ALL or texts.str.len().median() < 6:
+        return ""
+    shares = {form: float(np.isfinite(_parse_dates(texts, form)).mean()) for form in DATE_FORMATS}
+    best = max(shares, key=lambda form: shares[form])
+    return best if shares[best] >= NEARLY_ALL else ""
+
+
+def read_dates(column: Any, form: str) -> Floats:
+    """A column of dates as days since 1970, NaN where there is none, shape (N,).
+
+    Examples
+    --------
+    >>> import pandas
+    >>> read_dates(pandas.Series(["1970-01-03 12:00", None]), "ISO8601")
+    array([2.5, nan])
+    """
+    if str(column.dtype).startswith(("datetime64", "timestamp")):
+        return _to_days(column)
+    return np.where(column.isna(), np.nan, _parse_dates(column.map(str), form if form in DATE_FORMATS else "ISO8601"))
+
+
+def _parse_dates(texts: Any, form: str) -> Floats:
+    import pandas
+
+    try:
+        return _to_days(pandas.to_datetime(texts.str.strip(), format=form, errors="coerce", utc=True))
+    except (ValueError, OverflowError, TypeError):
+        return np.full(len(texts), np.nan)
+
+
+def _to_days(dates: Any) -> Floats:
+    import pandas
+
+    dates = pandas.Series(dates)
+    dates = dates.dt.tz_localize("UTC") if dates.dt.tz is None else dates.dt.tz_convert("UTC")
+    return np.asarray((dates - pandas.Timestamp("1970-01-01", tz="UTC")) / pandas.Timedelta(days=1), dtype=np.float64)
+
+
+def read_texts(column: Any) -> list[str]:
+    """A column as texts, empty where there is none.
+
+    Examples
+    --------
+    >>> import pandas
+    >>> read_texts(pandas.Series(["a", None, 3]))
+    ['a', '', '3']
+    """
+    return ["" if missing else to_name(cell) for cell, missing in zip(column.tolist(), column.isna(), strict=True)]
+
+
+def to_name(cell: Any) -> str:
+    """A cell as text: a whole number without its decimal point, whether its column has holes or not.
+
+    Examples
+    --------
+    >>> to_name(7.0), to_name("7.0")
+    ('7', '7.0')
+    """
+    if isinstance(cell, float) and cell.is_integer() and abs(cell) < 2**53:
+        return str(int(cell))
+    return str(cell)
+
+
+def read_column(frame: Any, column: Column) -> Floats:
+    """The numbers or dates of a column, with a warning for cells that are none, and an error for those that are infinite, shape (N,).
+
+    Examples
+    --------
+    >>> import pandas
+    >>> read_column(pandas.DataFrame({"a": [1.0, float("inf")]}), Column("a", "number"))
+    Traceback (most recent call last):
+    ...
+    ValueError: Column 'a' holds an infinite number in row 2; correct it, or leave the column out.
+    """
+    cells = frame[column.name]
+    values = read_dates(cells, column.form) if column.kind == "date" else read_numbers(cells)
+    refuse_infinite(values, cells, LEAVE_OUT)
+    strange = np.flatnonzero(np.isnan(values) & ~np.asarray(cells.isna(), dtype=bool))
+    if len(strange):
+        others = f", nor are {len(strange) - 1} other cells; they count" if len(strange) > 1 else "; it counts"
+        warn(f"Column {column.name!r} holds {column.kind}s, but {describe_cell(cells, strange[0])} is none{others} as missing.")
+    return values
+
+
+def read_columns(frame: Any, columns: Sequence[Column]) -> Floats:
+    """Numbers and dates of several columns, as `read_column` reads one, shape (N, n_columns); thousands of plain ones take no time.
+
+    Examples
+    --------
+    >>> import pandas
+    >>> read_columns(pandas.DataFrame({"a": [1, 2], "b": ["3", None]}), [Column("a", "number"), Column("b", "number")])
+    array([[ 1.,  3.],
+           [ 2., nan]])
+    """
+    types = dict(frame.dtypes)
+    values = np.empty((len(frame), len(columns)))
+    is_plain = [
+        column.kind == "number" and isinstance(types[column.name], np.dtype) and types[column.name].kind in "biuf" for column in columns
+    ]
+    plain = [i for i, known in enumerate(is_plain) if known]
+    values[:, plain] = frame[[columns[i].name for i in plain]].to_numpy(dtype=np.float64)
+    for i, column in enumerate(columns):
+        if not is_plain[i] or not np.nanmax(np.abs(values[:, i]), initial=0.0) <= LARGEST:
+            values[:, i] = read_column(frame, column)
+    return values
+
+
+def refuse_infinite(values: Floats, cells: Any, cure: str) -> None:
+    """Raise one sentence that names the first row with a number that is infinite, or as good as that.
+
+    Examples
+    --------
+    >>> import pandas
+    >>> refuse_infinite(np.array([1.0, np.nan]), pandas.Series([1.0, np.nan], name="a"), "correct it")
+    """
+    if len(values) and not np.nanmax(np.abs(values), initial=0.0) <= LARGEST:
+        first = int(np.flatnonzero(np.abs(values) > LARGEST)[0])
+        kind = "an infinite number" if np.isinf(values[first]) else f"the number {values[first]:.3g}, which is too large,"
+        raise ValueError(f"Column {cells.name!r} holds {kind} in row {row_of(cells, first)}; {cure}.")
+
+
+def describe_cell(cells: Any, place: int) -> str:
+    """What is in a cell, and in which row.
+
+    Examples
+    --------
+    >>> import pandas
+    >>> describe_cell(pandas.Series(["a", "b"]), 1)
+    "'b' in row 2"
+    """
+    text = str(cells.iloc[place])
+    shown = text if len(text) <= 40 else f"{text[:40]}..."
+    return f"{shown!r} in row {row_of(cells, place)}"
+
+
+def row_of(cells: Any, place: int) -> int:
+    """The number of a row, counted from 1 in the table that was read, also where some of its rows were left out.
+
+    Examples
+    --------
+    >>> import pandas
+    >>> row_of(pandas.Series(["a", "b", "c"]).iloc[1:], 0)
+    2
+    """
+    return int(cells.index[place]) + 1

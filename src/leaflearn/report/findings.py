@@ -1,0 +1,133 @@
+"""What was found, in plain words: for somebody who decides, and has not heard of contexts before."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from leaflearn.estimators.identification import SURE
+from leaflearn.report.html_parts import bullets, facts, paragraph
+from leaflearn.report.number_text import count, show_number, show_share
+from leaflearn.report.safe_text import Html, join, name
+
+MOST_NAMES = 5
+CLEARLY_LESS = 0.95  # of one model's error, or less: then the contexts are worth their while
+
+
+def tell_findings(model: Any, n_notices: int) -> Html:
+    """The first section: how many contexts, how sure, what one model would have done, what to do next.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> fitted = {"usage_": np.ones(1), "contexts_": np.zeros(4, dtype=int), "probabilities_": np.ones((4, 1)), "groups_": np.arange(4)}
+    >>> estimator = SimpleNamespace(**fitted, n_contexts_=1, converged_=True)
+    >>> model = SimpleNamespace(estimator_=estimator, target="effect", group="site", n_rows_=40, errors_=None)
+    >>> "One context was found in 4 groups (by <bdi>site</bdi>, 40 rows)" in tell_findings(model, 0)
+    True
+    """
+    return join([paragraph(_tell_contexts(model), "lead"), facts(_key_figures(model)), *_tell_errors(model), *_tell_next(model, n_notices)])
+
+
+def count_used(model: Any) -> int:
+    """How many contexts have groups.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> count_used(SimpleNamespace(estimator_=SimpleNamespace(usage_=np.array([1.0, 0.0]))))
+    1
+    """
+    return int((model.estimator_.usage_ > 0).sum())
+
+
+def _tell_contexts(model: Any) -> Html:
+    estimator, used = model.estimator_, count_used(model)
+    data = f"{count(model.n_rows_, 'row')}"
+    if model.group is not None:
+        data = f"{count(len(estimator.groups_), 'group')} (by {name(model.group)}, {data})"
+    idle = estimator.n_contexts_ - used
+    unused = f" {count(idle, 'further context')} {'has' if idle == 1 else 'have'} no groups." if idle else ""
+    if used == 1:
+        return Html(
+            f"One context was found in {data}: the groups do not contradict each other on {name(model.target)}, "
+            f"and one model answers for all.{unused}"
+        )
+    return Html(
+        f"<strong>{used} contexts</strong> were found in {data}. Groups of one context answer alike. Groups of different contexts give "
+        f"different answers for {name(model.target)} on the same input, so no single model can be right for all of them.{unused}"
+    )
+
+
+def _key_figures(model: Any) -> list[tuple[str, Html, Html]]:
+    estimator, errors = model.estimator_, model.errors_
+    sizes = [f"{size:,}" for size in np.bincount(estimator.contexts_, minlength=estimator.n_contexts_)[:MOST_NAMES]]
+    *first, last = [*sizes, "fewer"] if estimator.n_contexts_ > MOST_NAMES else sizes
+    what = "rows" if model.group is None else "groups"
+    figures = [("Contexts", Html(f"{count_used(model)}"), Html(f"with {', '.join(first)}{' and ' if first else ''}{last} {what}"))]
+    if estimator.n_contexts_ > 1:
+        sure, m = int((estimator.probabilities_.max(1) >= SURE).sum()), len(estimator.groups_)
+        figures.append(("Sure", Html(show_share(sure / m)), Html(f"of the {what} are at least {show_share(SURE)} sure of their context")))
+    if errors is not None:
+        show = show_share if errors.metric == "error rate" else show_number
+        words = "of new answers are wrong" if errors.metric == "error rate" else "typical error of a new answer"
+        if estimator.n_contexts_ > 1:
+            figures.append(("Error with the contexts", Html(show(errors.contexts)), Html(words)))
+        figures.append(("Error of one model for all", Html(show(errors.one_model)), Html(words)))
+    return figures
+
+
+def _tell_errors(model: Any) -> list[Html]:
+    errors = model.errors_
+    if errors is None:
+        return [paragraph("No error could be measured: every group is a single row, so no rows could be held out inside the groups.")]
+    how = f"Measured on {count(errors.n_rows, 'row')} that were held out inside the groups"
+    if errors.metric != "error rate":
+        how += f", as the root of the mean squared error, in the unit of {name(model.target)}"
+    if model.estimator_.n_contexts_ == 1:
+        return [paragraph(f"{how}.")]
+    if errors.contexts >= CLEARLY_LESS * errors.one_model:
+        return [paragraph(f"<strong>The contexts hardly lower the error</strong>: one model for all does about as well. {how}.")]
+    less = 1.0 - errors.contexts / errors.one_model
+    return [paragraph(f"<strong>With the contexts the error is {show_share(less)} smaller</strong> than that of one model for all. {how}.")]
+
+
+def _tell_next(model: Any, n_notices: int) -> list[Html]:
+    return [Html("<h3>What to do next</h3>"), bullets([*_steps_in_doubt(model, n_notices), *_steps_to_use(model)])]
+
+
+def _steps_in_doubt(model: Any, n_notices: int) -> list[Html]:
+    estimator, steps = model.estimator_, []
+    if not estimator.converged_:
+        steps.append(Html("The fit has doubts about itself. Read <a href='#warnings'>the warnings</a> before you rely on the contexts."))
+    elif n_notices:
+        steps.append(Html(f"Read <a href='#warnings'>{count(n_notices, 'remark')} on the data and the fit</a>."))
+    sure = estimator.probabilities_.max(1)
+    unsure = np.argsort(sure, kind="stable")[: int((sure < SURE).sum())]
+    if len(unsure) and model.group is not None:
+        shown = join((f"{name(estimator.groups_[i], 60)} ({show_share(sure[i])})" for i in unsure[:MOST_NAMES]), ", ")
+        more = f" and {len(unsure) - MOST_NAMES:,} more" if len(unsure) > MOST_NAMES else ""
+        steps.append(Html(f"Label a few more rows of the groups that are less than {show_share(SURE)} sure: {shown}{more}."))
+    return steps
+
+
+def _steps_to_use(model: Any) -> list[Html]:
+    if count_used(model) == 1:
+        return [Html("Use it like any model: <code>leaflearn predict MODEL NEW.csv -o answers.csv</code>.")]
+    steps = [
+        Html(
+            "Find out what the groups of a context have in common, and give the contexts names: "
+            "<a href='#contexts'>how they differ</a>, <a href='#groups'>which group is where</a>."
+        ),
+        Html(
+            "For a new source, have a few of its rows labelled. They tell its context: <code>leaflearn identify MODEL FEW.csv</code>, "
+            "and with it the answers: <code>leaflearn predict MODEL NEW.csv --support FEW.csv -o answers.csv</code>."
+        ),
+    ]
+    if model.group is None:
+        return steps
+    return [
+        *steps,
+        Html("For the groups on this page, <code>leaflearn predict MODEL NEW.csv --by-group -o answers.csv</code> answers at once."),
+    ]

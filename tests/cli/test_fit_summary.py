@@ -1,0 +1,81 @@
+"""The summary says what a person can act on."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from leaflearn.cli.fit_summary import describe, tell
+from leaflearn.data.column_kinds import Column
+from leaflearn.data.preparation import TELLS_NOTHING, Preparation
+from leaflearn.data.table_target import Target
+from leaflearn.estimators.one_model import HeldOutErrors
+
+LABEL = Target("rating", "classification", True, "it holds 5 different whole numbers")
+
+
+@pytest.fixture
+def model():
+    """A model that was never fitted, with what a summary asks of it."""
+    estimator = SimpleNamespace(
+        groups_=np.array(["A 10", "A 2", "B"]), contexts_=np.array([0, 0, 1]), usage_=np.array([2 / 3, 1 / 3]), n_contexts_=2,
+        probabilities_=np.array([[0.99, 0.01], [1.0, 0.0], [0.4, 0.6]]), converged_=True, stability_=1.0, classes_=np.array([1, 2]),
+    )  # fmt: skip
+    columns = (
+        Column("price", "number"),
+        Column("colour", "nothing", TELLS_NOTHING),
+        Column("id", "nothing", "a different text in every row"),
+    )
+    return SimpleNamespace(
+        estimator_=estimator, preparation_=Preparation(columns, {"text": []}, np.array([0])), target="rating", target_=LABEL, group="who",
+        n_rows_=1200, local_model_="mlp", group_sizes_=np.array([500, 400, 300]), errors_=HeldOutErrors("error rate", 0.5, 0.125, 240),
+    )  # fmt: skip
+
+
+def test_all_that_was_found(model):
+    assert tell(model).splitlines() == [
+        "1,200 rows, 3 groups by 'who'. The target 'rating' is taken for a label (it holds 5 different whole numbers).",
+        "Learnt from 'price'. Left out, since they tell nothing of the target: 'colour'.",
+        "",
+        "2 contexts were found.",
+        "",
+        "           groups  rows    sure  which",
+        "context 0       2   900  2 of 2  A 2, A 10",
+        "context 1       1   300  0 of 1  B",
+        "",
+        "Less than 90 % sure: B (60 %). A few more labelled rows of these would settle them.",
+        "Of 240 rows held out inside the groups, one model for all answers 50 % wrongly, the contexts 12 %.",
+    ]
+
+
+def test_one_context(model):
+    model.estimator_.n_contexts_, model.errors_ = 1, replace(model.errors_, metric="RMSE", one_model=1.5)
+    told = tell(model)
+    assert "One context: the groups do not contradict each other, and one model answers for all." in told
+    assert told.endswith("Of 240 rows held out inside the groups, one model for all is off by 1.5 (root of the mean square).")
+
+
+def test_rows_without_groups_are_counted_and_not_named(model):
+    model.group = None
+    told = tell(model)
+    assert "1,200 rows, every row a group of its own." in told
+    assert "A 10" not in told
+
+
+def test_many_groups_are_not_all_named(model):
+    model.estimator_.groups_ = np.array([f"group {i}" for i in range(1000)])
+    model.estimator_.contexts_ = np.arange(1000) % 2
+    model.estimator_.probabilities_, model.group_sizes_ = np.full((1000, 2), 0.5), np.ones(1000, dtype=int)
+    told = tell(model)
+    assert "group 0, group 2, group 4, group 6, group 8, group 10 and 494 more" in told
+    assert len(told) < 1500
+
+
+def test_for_programs(model):
+    found = describe(model)
+    assert found["contexts"][1] == {
+        "context": 1, "share_of_groups": 1 / 3, "rows": 300, "groups": [{"group": "B", "rows": 300, "probability": 0.6}],
+    }  # fmt: skip
+    assert found["held_out"] == {"metric": "error rate", "one_model": 0.5, "contexts": 0.125, "rows": 240}
+    assert (found["columns"], found["labels"]) == (["price"], [1, 2])

@@ -1,0 +1,82 @@
+"""`leaflearn identify`: the contexts of new sources, and what to do about each."""
+
+import json
+import os
+
+import pandas
+import pytest
+
+from strange_tables import make_table
+
+pytestmark = pytest.mark.usefixtures("model")
+NEW = ["new A", "new B", "\x1b[31mC", "new D"]
+
+
+@pytest.fixture
+def few(table):
+    make_table(NEW, 5, seed=1).to_csv("few.csv", index=False)
+    return table.parent / "few.csv"
+
+
+def test_a_line_for_each_source(few, call):
+    code, out, err = call("identify", "model", few)
+    assert (code, err) == (0, "")
+    rows = {line.split("  ")[0]: line.split() for line in out.splitlines()[1:]}
+    assert sorted(rows) == [r"\x1b[31mC", "new A", "new B", "new D"]
+    assert [rows[name][-4] for name in ("new A", "new D", "new B")] == ["1", "1", "0"]
+    assert all(row[-1] == "settled" for row in rows.values())
+
+
+def test_json(few, call):
+    code, out, err = call("identify", "model", few, "--json")
+    assert (code, err) == (0, "")
+    sources = json.loads(out)["sources"]
+    assert [list(source) for source in sources] == [["group", "context", "probability", "margin", "is_new", "more_rows"]] * 4
+    assert {source["group"]: source["context"] for source in sources} == {"new A": 1, "new B": 0, "\x1b[31mC": 0, "new D": 1}
+
+
+def test_what_to_do_about_sources_that_are_not_settled(table, call):
+    rows = [("unsure", 0.01, 0.01), ("strange", 0.5, 9.0), ("strange", -0.5, 9.5), ("strange", 0.3, 9.2), ("strange", 0.1, 8.9)]
+    pandas.DataFrame(rows * 3, columns=["source", "dose", "effect"]).to_csv("few.csv", index=False)
+    _, out, _ = call("identify", "model", "few.csv")
+    lines = {line.split()[0]: line for line in out.splitlines()}
+    assert lines["strange"].endswith("fits no known context; collect more of its rows and fit again with them")
+    assert "more labelled rows would settle it" in lines["unsure"] or "label others" in lines["unsure"]
+
+
+def test_a_table_as_answer(few, call):
+    code, out, err = call("identify", "model", few, "-o", "answer.csv")
+    assert (code, out, err) == (0, "The contexts of 4 sources are in 'answer.csv'.\n", "")
+    answer = pandas.read_csv("answer.csv")
+    assert list(answer.columns) == ["group", "context", "probability", "margin", "is_new", "more_rows"]
+    assert answer["more_rows"].tolist() == [0, 0, 0, 0]
+
+
+def test_without_groups_all_rows_are_one_source(few, call):
+    pandas.read_csv(few).iloc[:5].drop(columns="source").to_csv(few, index=False)
+    _, out, _ = call("identify", "model", few, "--json")
+    assert [source["group"] for source in json.loads(out)["sources"]] == ["all rows"]
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "sentence"),
+    [
+        ("source,dose\na,1\n", [], "There is no column 'effect' in 'few.csv'. There are: 'source', 'dose'."),
+        ("source,effect\na,1\n", [], "There is no column 'dose' in 'few.csv'. There are: 'source', 'effect'."),
+        ("source,dose,effect\na,1,\n", [], "The target 'effect' is missing in every row of 'few.csv'."),
+        ("source,dose,effect\na,1,1\n,1,1\n", [], "The group 'source' is missing in row 2; name it, or leave the row out."),
+        ("source,dose,effect\na,1,x\n", [], "The target 'effect' holds numbers, but 'x' in row 1 is none; "
+                                            "correct it, or say that the task is classification."),
+        ("source,dose,effect\na,1,1\n", ["-o", "few.csv"], "Cannot write 'few.csv': it is the table that is read; choose another name."),
+        ("source,dose,effect\na,1,1\n", ["-o", "out.txt"], "Cannot write 'out.txt': its name must end in .csv or .parquet."),
+        ("source,dose,effect\na,1,1\n", ["--local-model", "mlp"], "The model keeps its own local models; leave --local-model out."),
+    ],
+)  # fmt: skip
+def test_refused_in_one_sentence(few, call, text, arguments, sentence):
+    few.write_text(text)
+    assert call("identify", "model", "few.csv", *arguments) == (2, "", f"leaflearn: {sentence}\n")
+    assert sorted(os.listdir(few.parent)) == ["few.csv", "model", "table.csv"]
+
+
+def test_a_folder_that_is_no_model(few, call):
+    assert call("identify", "nowhere", few) == (2, "", "leaflearn: 'nowhere' does not exist; give the folder of a model that was saved.\n")

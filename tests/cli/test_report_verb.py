@@ -1,0 +1,70 @@
+"""`leaflearn report`: a page from a model folder, and each refusal in one sentence."""
+
+import pytest
+
+from leaflearn.cli.main import run
+from report_models import fit_quantity
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("report")
+    model, table = fit_quantity(tame=True)
+    model.save(folder / "model")
+    table.to_csv(folder / "trial.csv", index=False)
+    table.drop(columns="dose").to_csv(folder / "other.csv", index=False)
+    return folder
+
+
+def test_it_writes_a_page_with_the_table_and_says_where(place, capsys):
+    output = place / "new" / "report.html"
+    assert run(["report", str(place / "model"), str(place / "trial.csv"), "-o", str(output)]) == 0
+    captured = capsys.readouterr()
+    assert captured.out == f"The report is in '{output}'. Open it in a browser.\n"
+    assert captured.err == ""
+    page = output.read_text(encoding="utf-8")
+    assert "Rows on which the contexts disagree" in page
+    assert "leaflearn fit trial.csv --target effect --group site" in page
+    assert "The table of this page has the same." in page
+
+
+def test_the_table_may_be_left_out(place, capsys, monkeypatch):
+    monkeypatch.chdir(place)
+    assert run(["report", "model"]) == 0
+    assert capsys.readouterr().out == "The report is in 'report.html'. Open it in a browser.\n"
+    assert "Rows on which the contexts disagree" not in (place / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["nowhere"], "'nowhere' does not exist; give the folder of a model that was saved."),
+        (["model", "-o", "report.pdf"], "Cannot write 'report.pdf': its name must end in .html."),
+        (
+            ["model", "-o", "model/report.html"],
+            "Cannot write 'model/report.html': the model folder holds the model and nothing else; choose a place beside it.",
+        ),
+        (["model", "-o", "folder.html"], "Cannot write 'folder.html': it is a folder."),
+        (["model", "trail.csv"], "There is no file 'trail.csv'; did you mean 'trial.csv'?"),
+        (["model", "other.csv"], "There is no column 'dose' in 'other.csv'. There are: 'site', 'kind', 'day', 'effect'."),
+        (
+            ["model", "--local-model", "module:net.py:make"],
+            "The model keeps its own local models; leave --local-model out.",
+        ),
+    ],
+)
+def test_refusals_are_one_sentence_and_leave_nothing_behind(place, capsys, monkeypatch, arguments, sentence):
+    monkeypatch.chdir(place)
+    (place / "folder.html").mkdir(exist_ok=True)
+    (place / "report.html").unlink(missing_ok=True)
+    before = sorted(file.name for file in (*place.iterdir(), *(place / "model").iterdir()))
+    assert run(["report", *arguments]) == 2
+    captured = capsys.readouterr()
+    assert captured.err == f"leaflearn: {sentence}\n"
+    assert captured.out == ""
+    assert sorted(file.name for file in (*place.iterdir(), *(place / "model").iterdir())) == before
+
+
+def test_the_help_says_what_the_page_holds(capsys):
+    assert run(["report", "--help"]) == 0
+    assert "Where to write the page." in capsys.readouterr().out

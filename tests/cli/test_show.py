@@ -1,0 +1,44 @@
+"""`leaflearn show`: what is in a model folder, for people and for programs."""
+
+import json
+
+import pytest
+
+from strange_tables import STRANGE
+
+
+@pytest.mark.usefixtures("model")
+def test_what_was_fitted_is_told_again(call):
+    code, out, err = call("show", "model")
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0] == "80 rows, 10 groups by 'source'. The target 'effect' is taken for a quantity (it holds numbers)."
+    assert "2 contexts were found." in lines
+    assert any(line.startswith("LeafRegressor, written by leaflearn ") for line in lines)
+    assert lines[-1].startswith("Files: fitted.safetensors (")
+    assert "\x1b" not in out
+
+
+@pytest.mark.usefixtures("model")
+def test_json(call):
+    code, out, err = call("show", "model", "--json")
+    assert (code, err) == (0, "")
+    answer = json.loads(out)
+    assert (answer["estimator"], answer["target"], answer["n_contexts"], answer["local_model"]) == ("LeafRegressor", "effect", 2, "linear")
+    assert {group["group"] for context in answer["contexts"] for group in context["groups"]} == set(STRANGE)
+    assert len(answer["training_data"]["sha256"]) == 64
+    assert set(answer["files"]) == {"fitted.safetensors", "local-models.skops", "preparation.skops"}
+
+
+def test_an_estimator_that_knows_no_table(fitted, table, call):
+    fitted.estimator_.save("plain")
+    code, out, err = call("show", "plain")
+    assert (code, err) == (0, "")
+    assert out.startswith("An estimator that was fitted in Python, without a table.\n")
+    assert json.loads(call("show", "plain", "--json")[1])["estimator"] == "LeafRegressor"
+
+
+def test_what_is_no_model(table, call):
+    assert call("show", "nowhere") == (2, "", "leaflearn: 'nowhere' does not exist; give the folder of a model that was saved.\n")
+    assert call("show", "table.csv") == (2, "", "leaflearn: 'table.csv' is a file, but the folder of a model was expected.\n")
+    assert call("show", ".") == (2, "", "leaflearn: '.' is not a leaflearn model folder: it has no model.json.\n")

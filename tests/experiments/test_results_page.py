@@ -1,0 +1,20 @@
+"""docs/results.md is what the committed records say, no more and no less."""
+
+from pathlib import Path
+
+from leaflearn.experiments.results_page import write_page
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_results_page_is_current():
+    made = write_page(ROOT / "results" / "reproduction", "../results/reproduction")
+    assert (ROOT / "docs" / "results.md").read_text(encoding="utf-8") == made, (
+        "run `leaflearn results --folder results/reproduction --page docs/results.md`"
+    )
+
+
+def test_the_page_shows_tables_and_figures_of_what_was_run():
+    page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    assert "| LEAF | best (identified) |" in page
+    assert "](../results/reproduction/fig-regression-paper.png)" in page

@@ -1,0 +1,40 @@
+"""The page for those who have a table: its programs and its commands run, in their order, and say what the page says."""
+
+import re
+import warnings
+from pathlib import Path
+
+import pandas
+import pytest
+
+from leaflearn.cli.main import run
+
+PAGE = (Path(__file__).parents[1] / "docs" / "how-to" / "from-a-table.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture(autouse=True)
+def _in_a_hurry(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("leaflearn.recipe.STEPS", 100)
+    monkeypatch.setattr("leaflearn.estimators.one_model.STEPS", 20)
+    monkeypatch.setattr("leaflearn.conflict.reading.SCALES", (1.2,))
+
+
+def test_everything_on_the_page_runs(capsys):
+    make_tables, in_python = re.findall(r"```python\n(.*?)```", PAGE, re.S)
+    exec(make_tables, {})
+    commands = [line.partition("#")[0].split() for block in re.findall(r"```sh\n(.*?)```", PAGE, re.S) for line in block.splitlines()]
+    assert len(commands) == 6
+    printed = []
+    for leaflearn, *arguments in commands:
+        assert leaflearn == "leaflearn"
+        assert run(arguments) == 0
+        printed.append(capsys.readouterr().out)
+    shown = re.search(r"```\n(\d+ rows, .*?)```", PAGE, re.S).group(1).splitlines()
+    assert printed[0].splitlines()[: len(shown) - 1] == shown[:-1]  # but for the errors, which need a longer training
+    assert "settled" in printed[1]
+    answers = pandas.read_parquet("answers.parquet")
+    assert (answers["context"] == (answers["site"] % 3 == 0)).all()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        exec(in_python, {})
