@@ -65,8 +65,9 @@ def plot_functions(x: Array, functions: Array, names: Sequence[str], panels: Seq
     _draw_truth(every[0], x, functions)
     for axes, panel in zip(every[1:], panels, strict=False):
         _draw_panel(axes, x, functions, panel)
-    for axes in every[len(panels) + 1 :]:
-        axes.set_axis_off()
+    for place in range(len(panels) + 1, len(every)):
+        every[place].set_axis_off()
+        every[place - n_columns].tick_params(labelbottom=True)  # it is the lowest of its column now
     low, high = functions.min(), functions.max()
     every[0].set_ylim(low - 0.25 * (high - low), high + 0.2 * (high - low))
     lines = [Line2D([], [], color=color_of(d), label=name) for d, name in enumerate(names)]
