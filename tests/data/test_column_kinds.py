@@ -6,7 +6,7 @@ import numpy as np
 import pandas
 import pytest
 
-from leaflearn.data.column_kinds import Column, find_kind, read_column, read_dates, read_numbers, read_texts
+from leaflearn.data.column_kinds import Column, find_kind, read_column, read_texts
 from leaflearn.data.table_text import TableWarning
 
 RNG = np.random.default_rng(0)
@@ -99,13 +99,7 @@ def test_two_values_need_one_feature_and_a_third_or_a_hole_more():
     assert find_kind(pandas.Series(["a", "b"] * 5 + [None, None]), "x").values == ("", "a", "b")
 
 
-def test_dates_are_days_wherever_they_were_measured():
-    assert read_dates(pandas.Series(["1970-01-02T00:00:00+00:00", "1970-01-02T09:00:00+09:00"]), "ISO8601").tolist() == [1.0, 1.0]
-    assert read_dates(pandas.Series(["03.01.1970", "no day"]), "%d.%m.%Y").tolist()[0] == 2.0
-
-
 def test_cells_that_are_no_cells_do_not_break_anything():
     column = pandas.Series([[1, 2], {"a": 1}, None, [1, 2]])
-    assert np.isnan(read_numbers(column)).all()
     assert read_texts(column) == ["[1, 2]", "{'a': 1}", "", "[1, 2]"]
     assert find_kind(column, "x").kind == "category"

@@ -26,7 +26,9 @@ FOLDER = "leaflearn-results"
 @click.option("--also", type=click.Path(path_type=Path), help="A Python file that registers methods of your own: they become rows.")
 @click.option("--list", "only_list", is_flag=True, help="List the experiments and how many runs each still takes.")
 def reproduce(names: tuple[str, ...], scale: str, seeds: int | None, jobs: int, output: Path, also: Path | None, only_list: bool) -> None:
-    """Run experiments of the paper; all of them where no NAME is given.
+    """Run the experiments of the paper, and write their tables and figures.
+
+    All of them are run where no NAME is given.
 
     Each run has a folder of its own, named by what decides its outcome. A run that is done is not done again, one that was interrupted goes
     on where it was. `smoke` takes minutes and needs no data files, `laptop` hours, `paper` has the paper's own sizes.

@@ -18,7 +18,10 @@ from leaflearn.cli.reproduce import FOLDER
 @click.option("--folder", default=FOLDER, show_default=True, type=click.Path(path_type=Path), help="Where the experiments were run.")
 @click.option("--page", type=click.Path(path_type=Path, dir_okay=False), help="Write all of them into this page of Markdown.")
 def results(names: tuple[str, ...], scale: str | None, form: str, folder: Path, page: Path | None) -> None:
-    """Print the tables of the experiments that were run in a folder; all of them where no NAME is given."""
+    """Show the tables of experiments that were run.
+
+    All of them are shown where no NAME is given.
+    """
     from leaflearn.experiments.renderings import join
     from leaflearn.experiments.result_tables import tables_of
     from leaflearn.experiments.results_page import write_page

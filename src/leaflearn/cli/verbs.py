@@ -12,7 +12,7 @@ VERBS: dict[str, str] = {  # leaflearn VERB is the command VERB in leaflearn/cli
     "identify": "Find the context of new sources from a few labelled rows.",
     "predict": "Answer the rows of a table with a fitted model.",
     "show": "Show what is in a model folder.",
-    "report": "Write a page about a model, for people who decide and people who check.",
+    "report": "Write a page about a model: what was found, where the contexts disagree, how sure it is.",
     "data": "See which data sets there are, get them, and look at them.",
     "bench": "Measure how often the contexts are recovered.",
     "reproduce": "Run the experiments of the paper, and write their tables and figures.",

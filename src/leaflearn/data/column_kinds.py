@@ -12,20 +12,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from leaflearn.data.cells import (
+    LARGEST,
+    NEARLY_ALL,
+    describe_cell,
+    find_date_format,
+    parse_numbers,
+    read_dates,
+    read_numbers,
+    refuse_infinite,
+    to_name,
+)
 from leaflearn.data.table_text import warn
 
-NEARLY_ALL = 0.9  # of the cells
 MOST_VALUES = 20  # of a category that are told apart; the rest is one
 COMMON = 0.01  # of the rows: what a value of a category has to have, and two rows at least
 MANY_HOLES = 0.05  # of the rows: from here on a hole may say something by itself
 MANY_WORDS, LONG = 4, 30  # in the middle one of the texts: what makes it prose
 LOOKED_AT = 2000  # cells that decide what a column holds
-LARGEST = 1e100  # beyond it squares and sums overflow
 FEWEST_ROW_NUMBERS = 20  # whole numbers 1, 2, 3, ... that are at least so many are taken for row numbers
 ROW_NUMBERS = "numbers of the rows"
 LEAVE_OUT = "correct it, or leave the column out"
-DATE_FORMATS = ("ISO8601", "%d.%m.%Y", "%d.%m.%Y %H:%M", "%d.%m.%Y %H:%M:%S", "%m/%d/%Y", "%m/%d/%Y %H:%M", "%m/%d/%Y %H:%M:%S", "%d/%m/%Y",
-                "%d/%m/%Y %H:%M", "%d/%m/%Y %H:%M:%S", "%d-%m-%Y", "%d %B %Y", "%d %b %Y", "%B %d, %Y", "%b %d, %Y")  # fmt: skip
 
 Floats = NDArray[np.float64]
 
@@ -80,7 +87,7 @@ def find_kind(column: Any, name: str) -> Column:
     few = there.iloc[:: max(1, len(there) // LOOKED_AT)]
     if len(few.map(str).unique()) == 1 and len(there.map(str).unique()) == 1:
         return Column(name, "nothing", "the same everywhere")
-    if 1.0 - np.isnan(_parse_numbers(few)).mean() >= NEARLY_ALL:
+    if 1.0 - np.isnan(parse_numbers(few)).mean() >= NEARLY_ALL:
         return _as_number(column, there, name)
     form = find_date_format(few)
     return Column(name, "date", form) if form else _as_text(there, name, len(column))
@@ -131,83 +138,6 @@ def _as_text(there: Any, name: str, n_rows: int) -> Column:
     return Column(name, "category", values=tuple(common[1:] if len(counts) == len(common) == 2 and not missing else common))
 
 
-def read_numbers(column: Any) -> Floats:
-    """A column of pandas as numbers, NaN where there is none, shape (N,).
-
-    Examples
-    --------
-    >>> import pandas
-    >>> read_numbers(pandas.Series(["1.5", None, "x"]))
-    array([1.5, nan, nan])
-    """
-    if column.dtype.kind == "m":
-        return np.asarray(column.dt.total_seconds(), dtype=np.float64)
-    if column.dtype.kind == "c":
-        return np.asarray(column.to_numpy().real, dtype=np.float64)
-    if column.dtype.kind in "biuf" and isinstance(column.dtype, np.dtype):
-        return np.asarray(column, dtype=np.float64)
-    return _parse_numbers(column)
-
-
-def _parse_numbers(column: Any) -> Floats:
-    import pandas  # type: ignore[import-untyped]
-
-    plain = column.astype(object).where(column.notna(), np.nan)  # whatever type it had, and a hole is a hole
-    plain = plain.map(lambda cell: cell.strip() if isinstance(cell, str) else cell)
-    try:
-        return np.asarray(pandas.to_numeric(plain, errors="coerce"), dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):  # cells that are no cells, such as lists
-        return np.asarray(pandas.to_numeric(plain.map(str), errors="coerce"), dtype=np.float64)
-
-
-def find_date_format(cells: Any) -> str:
-    """How nearly all of these texts are written as dates; empty where they are none.
-
-    Examples
-    --------
-    >>> import pandas
-    >>> find_date_format(pandas.Series(["31.12.2023", "01.02.2024"]))
-    '%d.%m.%Y'
-    """
-    texts = cells.map(str)
-    if not texts.str.contains(r"\d", regex=True).mean() >= NEARLY_ALL or texts.str.len().median() < 6:
-        return ""
-    shares = {form: float(np.isfinite(_parse_dates(texts, form)).mean()) for form in DATE_FORMATS}
-    best = max(shares, key=lambda form: shares[form])
-    return best if shares[best] >= NEARLY_ALL else ""
-
-
-def read_dates(column: Any, form: str) -> Floats:
-    """A column of dates as days since 1970, NaN where there is none, shape (N,).
-
-    Examples
-    --------
-    >>> import pandas
-    >>> read_dates(pandas.Series(["1970-01-03 12:00", None]), "ISO8601")
-    array([2.5, nan])
-    """
-    if str(column.dtype).startswith(("datetime64", "timestamp")):
-        return _to_days(column)
-    return np.where(column.isna(), np.nan, _parse_dates(column.map(str), form if form in DATE_FORMATS else "ISO8601"))
-
-
-def _parse_dates(texts: Any, form: str) -> Floats:
-    import pandas
-
-    try:
-        return _to_days(pandas.to_datetime(texts.str.strip(), format=form, errors="coerce", utc=True))
-    except (ValueError, OverflowError, TypeError):
-        return np.full(len(texts), np.nan)
-
-
-def _to_days(dates: Any) -> Floats:
-    import pandas
-
-    dates = pandas.Series(dates)
-    dates = dates.dt.tz_localize("UTC") if dates.dt.tz is None else dates.dt.tz_convert("UTC")
-    return np.asarray((dates - pandas.Timestamp("1970-01-01", tz="UTC")) / pandas.Timedelta(days=1), dtype=np.float64)
-
-
 def read_texts(column: Any) -> list[str]:
     """A column as texts, empty where there is none.
 
@@ -218,19 +148,6 @@ def read_texts(column: Any) -> list[str]:
     ['a', '', '3']
     """
     return ["" if missing else to_name(cell) for cell, missing in zip(column.tolist(), column.isna(), strict=True)]
-
-
-def to_name(cell: Any) -> str:
-    """A cell as text: a whole number without its decimal point, whether its column has holes or not.
-
-    Examples
-    --------
-    >>> to_name(7.0), to_name("7.0")
-    ('7', '7.0')
-    """
-    if isinstance(cell, float) and cell.is_integer() and abs(cell) < 2**53:
-        return str(int(cell))
-    return str(cell)
 
 
 def read_column(frame: Any, column: Column) -> Floats:
@@ -275,43 +192,3 @@ def read_columns(frame: Any, columns: Sequence[Column]) -> Floats:
         if not is_plain[i] or not np.nanmax(np.abs(values[:, i]), initial=0.0) <= LARGEST:
             values[:, i] = read_column(frame, column)
     return values
-
-
-def refuse_infinite(values: Floats, cells: Any, cure: str) -> None:
-    """Raise one sentence that names the first row with a number that is infinite, or as good as that.
-
-    Examples
-    --------
-    >>> import pandas
-    >>> refuse_infinite(np.array([1.0, np.nan]), pandas.Series([1.0, np.nan], name="a"), "correct it")
-    """
-    if len(values) and not np.nanmax(np.abs(values), initial=0.0) <= LARGEST:
-        first = int(np.flatnonzero(np.abs(values) > LARGEST)[0])
-        kind = "an infinite number" if np.isinf(values[first]) else f"the number {values[first]:.3g}, which is too large,"
-        raise ValueError(f"Column {cells.name!r} holds {kind} in row {row_of(cells, first)}; {cure}.")
-
-
-def describe_cell(cells: Any, place: int) -> str:
-    """What is in a cell, and in which row.
-
-    Examples
-    --------
-    >>> import pandas
-    >>> describe_cell(pandas.Series(["a", "b"]), 1)
-    "'b' in row 2"
-    """
-    text = str(cells.iloc[place])
-    shown = text if len(text) <= 40 else f"{text[:40]}..."
-    return f"{shown!r} in row {row_of(cells, place)}"
-
-
-def row_of(cells: Any, place: int) -> int:
-    """The number of a row, counted from 1 in the table that was read, also where some of its rows were left out.
-
-    Examples
-    --------
-    >>> import pandas
-    >>> row_of(pandas.Series(["a", "b", "c"]).iloc[1:], 0)
-    2
-    """
-    return int(cells.index[place]) + 1

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
-from leaflearn.data.column_kinds import describe_cell
+from leaflearn.data.cells import describe_cell
 from leaflearn.data.tables import find_column
 
 SIZE = 28  # pixels of height and of width, as in the paper's smallest pictures

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leaflearn.data.column_kinds import row_of
+from leaflearn.data.cells import row_of
 from leaflearn.data.table_target import to_names
 from leaflearn.data.table_text import warn
 from leaflearn.data.tables import find_column

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leaflearn.data.column_kinds import describe_cell, read_numbers, refuse_infinite, to_name
+from leaflearn.data.cells import describe_cell, read_numbers, refuse_infinite, to_name
 
 FEW = 10  # different whole numbers, at most, are labels
 ROWS_EACH = 5  # on average, that such labels need: of 1, 2, ..., 9 in nine rows nobody knows what they are

@@ -7,7 +7,6 @@ import numpy as np
 from leaflearn.data.domains import Domain, DomainSet
 from leaflearn.data.sources import Array, Examples
 from leaflearn.datasets.gas_mixtures import RECORDINGS, SIMULATED
-from leaflearn.datasets.gas_simulator import record
 from leaflearn.datasets.registry import register
 
 TEST_SHARE = 0.1
@@ -43,11 +42,13 @@ def gas_simulated(n_rows: int = 20_000, random_state: int = 0) -> DomainSet:
     for name, (x, y) in zip(RECORDINGS, tables, strict=True):
         scaled = ((x - mean) / scale).astype(np.float32)
         domains.append(Domain(name, train=Examples(scaled[n_test:], y[n_test:]), test=Examples(scaled[:n_test], y[:n_test])))
-    return DomainSet(f"gas-mixtures {SIMULATED}", tuple(domains), n_groups=max(1, 2 * n_rows // 50), group_size=50)
+    return DomainSet(f"gas-simulated {SIMULATED}", tuple(domains), n_groups=max(1, 2 * n_rows // 50), group_size=50)
 
 
 def _simulate(gas: str, n_rows: int, generator: np.random.Generator) -> tuple[Array, Array]:
     """Readings (n_rows, 16) and concentrations (n_rows, 2), in an order drawn at random: the first are as good to test on as any."""
+    from leaflearn.datasets.gas_simulator import record  # here, because it needs scipy, which takes its time
+
     rows = np.concatenate(list(record(gas, n_rows, generator)))
     rows = rows[generator.permutation(n_rows)].astype(np.float32)
     return rows[:, 3:], rows[:, 1:3]
