@@ -1,0 +1,82 @@
+"""Oracles reach the noise, the relatives of LEAF find two lines, and one model for all learns the mean."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+
+from leaflearn.data.domains import Domain, DomainSet
+from leaflearn.data.sources import Examples, Function
+from leaflearn.data.streaming import BilevelSampler
+from leaflearn.experiments.method_errors import method_errors
+from leaflearn.methods import describe, make_method, train
+from leaflearn.methods.optimizers import adam
+from leaflearn.networks import mlp
+
+NOISE = 0.1
+QUICK = partial(adam, learning_rate=0.01, beta1=0.9)
+
+
+def noisy_lines():
+    sources = {"rising": Function(lambda x: x, -1.0, 1.0, noise=NOISE), "falling": Function(lambda x: -x, -1.0, 1.0, noise=NOISE)}
+    return DomainSet("lines", tuple(Domain(name, source, source.grid(101)) for name, source in sources.items()), n_groups=320, group_size=4)
+
+
+def clusters():
+    """Four clusters, called by their row or by their column."""
+    rng = np.random.default_rng(0)
+    place = rng.integers(4, size=400)
+    x = np.stack([place // 2, place % 2], axis=1) * 4.0 + rng.normal(scale=0.3, size=(400, 2))
+    labels = (place // 2, 2 + place % 2)
+    tables = [(Examples(x[:300], y[:300]), Examples(x[300:], y[300:])) for y in labels]
+    shared = tables[0][0].x, tables[0][1].x
+    parts = [(Examples(shared[0], train.y), Examples(shared[1], test.y)) for train, test in tables]
+    return DomainSet(
+        "clusters", tuple(Domain(n, *p) for n, p in zip(("row", "column"), parts, strict=True)), 75, 4, classes=("a", "b", "c", "d")
+    )
+
+
+def trained(name, domains, seed=0, n_epochs=15):
+    sampler = BilevelSampler(domains, groups_per_step=16, random_state=seed)
+    problem = describe(sampler, lambda n_outputs: mlp(domains.input_shape[0], n_outputs, (16,)), n_epochs, seed, QUICK)
+    method = make_method(name, **({"n_peeked": 400} if name == "leaf-annealed" else {}))
+    train(method, sampler, problem, n_epochs)
+    return method
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_told_the_domain_it_learns_each_function_down_to_the_noise(shared):
+    sampler = BilevelSampler(noisy_lines(), groups_per_step=16)
+    problem = describe(sampler, lambda n_outputs: mlp(1, n_outputs, (16,)), 15, optimizer=QUICK)
+    oracle = make_method("mtl-oracle", shared=shared)
+    history = train(oracle, sampler, problem, 15)
+    assert max(method_errors(oracle, sampler.domains)["best"]) < NOISE / 2  # of the functions themselves
+    assert history[-1]["loss"] == pytest.approx(NOISE**2, rel=0.3)  # of rows with noise
+
+
+def test_told_all_labels_it_names_them_all():
+    oracle = trained("mll-oracle", clusters())
+    assert max(method_errors(oracle, clusters())["label set"]) < 0.02
+
+
+@pytest.mark.parametrize("name", ["leaf", "leaf-em", "leaf-extra", "leaf-annealed"])
+def test_groups_lead_to_the_lines_on_most_seeds(name):
+    worst = [max(method_errors(trained(name, noisy_lines(), seed), noisy_lines())["best"]) for seed in range(4)]
+    assert np.median(worst) < NOISE
+
+
+def test_without_groups_labels_of_their_own_part_the_domains_on_most_seeds():
+    worst = [max(method_errors(trained("em-single", clusters(), seed, n_epochs=40), clusters())["best"]) for seed in range(5)]
+    assert np.median(worst) < 0.1
+
+
+def test_one_model_for_all_learns_the_mean():
+    x = torch.linspace(-1, 1, 11)[:, None]
+    answers = trained("erm", noisy_lines()).predict_each(x)
+    assert answers.shape == (11, 1, 1)
+    assert answers.abs().mean() < 0.15  # up and down cancel
+
+
+def test_the_best_labels_of_one_model_are_those_of_the_domains():
+    assert max(method_errors(trained("erm-top-k", clusters()), clusters())["label set"]) < 0.02
