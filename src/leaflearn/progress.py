@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
+
+T = TypeVar("T")
 
 
 class Advance(Protocol):
@@ -35,3 +37,17 @@ def progress_bar(title: str, total: float | None, in_bytes: bool = False) -> Ite
     ) as progress:  # fmt: skip
         task = progress.add_task(title, total=total)
         yield lambda done: progress.update(task, completed=done)
+
+
+def watch(title: str, coming: Iterable[T], n: int) -> Iterator[T]:
+    """Hand on what comes, `n` in all, and show how far it has come.
+
+    Examples
+    --------
+    >>> list(watch("counting", [1, 2], n=2))
+    [1, 2]
+    """
+    with progress_bar(title, total=n) as advance:
+        for done, result in enumerate(coming, start=1):
+            yield result
+            advance(done)

@@ -2,8 +2,6 @@
 
 import io
 import os
-import shutil
-import subprocess
 import sys
 
 import numpy as np
@@ -80,21 +78,6 @@ def test_places_that_cannot_be_written(tmp_path):
 def test_a_place_is_checked_without_leaving_anything(tmp_path):
     check_place(tmp_path / "deep" / "t.csv")
     assert os.listdir(tmp_path / "deep") == []
-
-
-@pytest.fixture
-def small_disk(tmp_path):
-    """A disk of 64 kilobytes, where the tests may mount one."""
-    place = tmp_path / "disk"
-    place.mkdir()
-    mount = shutil.which("mount")
-    if (
-        mount is None
-        or subprocess.run([mount, "-t", "tmpfs", "-o", "size=64k", "tmpfs", place], capture_output=True, check=False).returncode
-    ):
-        pytest.skip("A small disk cannot be mounted here.")
-    yield place
-    subprocess.run(["umount", place], check=True)
 
 
 def test_a_full_disk_leaves_the_old_table_and_nothing_else(small_disk):

@@ -32,6 +32,16 @@ def kill_in_epoch(monkeypatch, number):
     monkeypatch.setattr(learning_run, "_learn_epoch", die)
 
 
+def killed_folder(root, run, monkeypatch):
+    """The folder of a run that was killed in its third epoch, with a checkpoint after the second."""
+    monkeypatch.setattr(learning_run, "SAVED_EVERY", 0.0)
+    with monkeypatch.context() as patch:
+        kill_in_epoch(patch, 2)
+        with pytest.raises(Killed):
+            LearningRun(root, run).run()
+    return RunFolder(root, run)
+
+
 def lines_of(folder):
     return [{key: value for key, value in line.items() if key != "seconds"} for line in folder.records()]
 
@@ -40,12 +50,7 @@ def lines_of(folder):
 def test_a_killed_run_goes_on_as_if_nothing_had_happened(tmp_path, monkeypatch, method):
     run = Run(method, "", {**SETTINGS, "method": {"name": method}, "snapshots": [] if method == "erm" else [0, 2, 4]})
     whole = LearningRun(tmp_path / "whole", run).run()
-    monkeypatch.setattr(learning_run, "SAVED_EVERY", 0.0)
-    with monkeypatch.context() as patch:
-        kill_in_epoch(patch, 2)
-        with pytest.raises(Killed):
-            LearningRun(tmp_path / "killed", run).run()
-    folder = RunFolder(tmp_path / "killed", run)
+    folder = killed_folder(tmp_path / "killed", run, monkeypatch)
     assert not folder.is_done
     assert len(folder.records()) == 2
     resumed = LearningRun(tmp_path / "killed", run).run()
@@ -124,12 +129,7 @@ def test_long_runs_keep_their_records_short(tmp_path, monkeypatch):
 def test_a_checkpoint_that_does_not_fit_is_begun_anew(tmp_path, monkeypatch):
     run = Run("leaf", "", SETTINGS)
     whole = LearningRun(tmp_path / "whole", run).run()
-    monkeypatch.setattr(learning_run, "SAVED_EVERY", 0.0)
-    with monkeypatch.context() as patch:
-        kill_in_epoch(patch, 2)
-        with pytest.raises(Killed):
-            LearningRun(tmp_path / "killed", run).run()
-    folder = RunFolder(tmp_path / "killed", run)
+    folder = killed_folder(tmp_path / "killed", run, monkeypatch)
     state = folder.resume()
     state["method"]["parts"] = {}
     folder.save(state)

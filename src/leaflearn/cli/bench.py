@@ -6,14 +6,14 @@ What takes long to import is imported by the command that needs it, so that `lea
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from leaflearn.progress import progress_bar
+from leaflearn.progress import watch
 
 if TYPE_CHECKING:
     from leaflearn.experiments.recovery_summary import Summary
@@ -62,7 +62,7 @@ def recovery(
     named_rules = _names(rules, RULES, "rule")
     n_seeds = seeds or (QUICK_SEEDS if quick else N_SEEDS)
     records = Records(make_folder(output) / "records.jsonl")
-    run_suite(records, named_tasks, named_rules, range(first_seed, first_seed + n_seeds), jobs, _watch)
+    run_suite(records, named_tasks, named_rules, range(first_seed, first_seed + n_seeds), jobs, watch)
     summary = summarize(records.all())
     files = [records.path, *_write(output, summary, records.all())]
     if as_json:
@@ -79,13 +79,6 @@ def _names(given: str, known: Iterable[str], what: str) -> list[str]:
         problem = f"There is no {what} called '{unknown[0]}'." if unknown else f"No {what} is named in --{what}s '{given}'."
         raise click.ClickException(f"{problem} There are: {', '.join(known)}.")
     return names
-
-
-def _watch(title: str, coming: Iterator[dict[str, Any]], n: int) -> Iterator[dict[str, Any]]:
-    with progress_bar(title, total=n) as advance:
-        for done, record in enumerate(coming, start=1):
-            yield record
-            advance(done)
 
 
 def _as_json(line: Summary) -> dict[str, Any]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from leaflearn.progress import progress_bar
+from leaflearn.progress import watch
 
 if TYPE_CHECKING:
     from leaflearn.experiments.spec import Spec
@@ -51,14 +51,13 @@ def reproduce(names: tuple[str, ...], scale: str, seeds: int | None, jobs: int, 
     for spec in specs:
         if "recovery" in spec.content:
             _run_recovery(spec, output, seeds, jobs)
-    run_all([spec for spec in specs if "recovery" not in spec.content], root, seeds, jobs, _watch, also)
+    run_all([spec for spec in specs if "recovery" not in spec.content], root, seeds, jobs, partial(watch, "runs"), also)
     for spec in specs:
         _show(spec, output)
     click.echo(f"Tables, figures and records are in {output}; this took {(time.monotonic() - began) / 3600:.2f} hours.")
 
 
 def _run_recovery(spec: Spec, output: Path, seeds: int | None, jobs: int) -> None:
-    from leaflearn.cli.bench import _watch as watch
     from leaflearn.experiments.recovery_records import Records
     from leaflearn.experiments.recovery_suite import run_suite
     from leaflearn.writing import make_folder
@@ -67,13 +66,6 @@ def _run_recovery(spec: Spec, output: Path, seeds: int | None, jobs: int) -> Non
     records = Records(make_folder(output / "recovery") / "records.jsonl")
     first = asked["first_seed"]
     run_suite(records, asked["tasks"], asked["rules"], range(first, first + (seeds or asked["n_seeds"])), jobs, watch)
-
-
-def _watch(coming: Iterator[dict[str, Any]], n: int) -> Iterator[dict[str, Any]]:
-    with progress_bar("runs", total=n) as advance:
-        for done, result in enumerate(coming, start=1):
-            yield result
-            advance(done)
 
 
 def _show(spec: Spec, output: Path) -> None:

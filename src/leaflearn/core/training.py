@@ -196,8 +196,8 @@ class Training:
     def state_dict(self) -> dict[str, Any]:
         """Everything that a fresh `Training` of the same parts needs to go on from here."""
         return {
-            "models": {name: _copy(value) for name, value in self.models.state_dict().items()},
-            "optimizer": _copy(self.optimizer.state_dict()),
+            "models": {name: copy_state(value) for name, value in self.models.state_dict().items()},
+            "optimizer": copy_state(self.optimizer.state_dict()),
             "generator": self.generator.get_state(),
             "epoch": self.epoch,
             "n_steps": self.n_steps,
@@ -208,7 +208,7 @@ class Training:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Go on from where `state` was taken."""
         self.models.load_state_dict(state["models"])
-        self.optimizer.load_state_dict(_copy(state["optimizer"]))
+        self.optimizer.load_state_dict(copy_state(state["optimizer"]))
         self.generator.set_state(state["generator"])
         self.epoch, self.n_steps, self.contexts = state["epoch"], state["n_steps"], state["contexts"].clone()
         self.history = {name: list(values) for name, values in state["history"].items()}
@@ -275,12 +275,21 @@ def score_groups(models: ModelSet, data: GroupedExamples, loss: Loss, trim: floa
     return total
 
 
-def _copy(value: Any) -> Any:
-    """A deep copy of nested states, detached from the graph."""
+def copy_state(value: Any) -> Any:
+    """A deep copy of nested states, detached from the graph.
+
+    Examples
+    --------
+    >>> state = {"weight": torch.ones(1)}
+    >>> copied = copy_state(state)
+    >>> _ = state["weight"].zero_()
+    >>> copied["weight"].item()
+    1.0
+    """
     if isinstance(value, Tensor):
         return value.detach().clone()
     if isinstance(value, dict):
-        return {key: _copy(entry) for key, entry in value.items()}
+        return {key: copy_state(entry) for key, entry in value.items()}
     if isinstance(value, list):
-        return [_copy(entry) for entry in value]
+        return [copy_state(entry) for entry in value]
     return value

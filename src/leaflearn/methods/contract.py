@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from leaflearn.core.batches import Batches
 from leaflearn.core.losses import CrossEntropy, Loss, SquaredError
+from leaflearn.core.training import copy_state
 from leaflearn.methods.optimizers import Optimize, sgd, slow_down
 
 ROWS_AT_ONCE = 4096
@@ -148,7 +149,7 @@ class Method(ABC):
         return {
             "n_updates": self.n_updates,
             "generator": self.generator.get_state(),
-            "parts": {name: _copy(part.state_dict()) for name, part in self.parts().items()},
+            "parts": {name: copy_state(part.state_dict()) for name, part in self.parts().items()},
             "tensors": {name: tensor.detach().clone() for name, tensor in self.tensors().items()},
         }
 
@@ -157,7 +158,7 @@ class Method(ABC):
         self.n_updates = state["n_updates"]
         self.generator.set_state(state["generator"])
         for name, part in self.parts().items():
-            part.load_state_dict(_copy(state["parts"][name]))
+            part.load_state_dict(copy_state(state["parts"][name]))
         for name, tensor in state["tensors"].items():
             setattr(self, name, tensor.clone())
 
@@ -186,13 +187,3 @@ def as_answers(outputs: Tensor, is_classification: bool) -> Tensor:
     tensor([[[0.5000, 0.5000]]])
     """
     return torch.softmax(outputs, -1) if is_classification else outputs
-
-
-def _copy(state: Any) -> Any:
-    if isinstance(state, Tensor):
-        return state.detach().clone()
-    if isinstance(state, dict):
-        return {key: _copy(value) for key, value in state.items()}
-    if isinstance(state, list):
-        return [_copy(value) for value in state]
-    return state
