@@ -8,6 +8,7 @@ of the rows of a group are put right by the share that the group itself had in t
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -51,6 +52,11 @@ class GroupTable:
         """Rows of each group, (m,)."""
         return self.weight.sum(-1)
 
+    @cached_property
+    def moments(self) -> tuple[Tensor, Tensor]:
+        """What a ridge regression needs to know of each group: X'X (m, F, F) and X'y (m, F, D). Every solution adds them up again."""
+        return self.features.mT @ self.features, self.features.mT @ self.y
+
 
 def solve(table: GroupTable, weights: Tensor, ridge: Tensor, row_weight: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
     """The coefficients of every model (RK, F, D), the root of its normal equations (RK, F, F), and what it learnt from each row (RK, 1, M).
@@ -61,16 +67,19 @@ def solve(table: GroupTable, weights: Tensor, ridge: Tensor, row_weight: Tensor 
     >>> solve(table, torch.ones(1, 1, 2), torch.zeros(1))[0].ravel()
     tensor([1.5000])
     """
-    n_starts, n_contexts, _ = weights.shape
+    n_contexts, n_groups = weights.shape[1:]
     n_rows, n_features = table.features.shape[1:]
-    x, y = table.features.reshape(-1, n_features), table.y.reshape(-1, table.y.shape[-1])
     learnt = weights[..., None].expand(-1, -1, -1, n_rows) * (1.0 if row_weight is None else row_weight)
-    learnt = learnt.reshape(n_starts * n_contexts, 1, -1)
-    held = torch.eye(n_features, dtype=x.dtype)
+    learnt = learnt.reshape(-1, 1, n_groups * n_rows)
+    if row_weight is None:
+        normal, moment = (torch.tensordot(weights.flatten(0, 1), of_group, 1) for of_group in table.moments)
+    else:  # rows of a group count differently: every model adds them up for itself
+        x, y = table.features.flatten(0, 1), table.y.flatten(0, 1)
+        normal, moment = ((x.T * learnt) @ other for other in (x, y))
+    held = torch.eye(n_features, dtype=normal.dtype)
     held[0, 0] = 1e-6  # the constant is free
-    normal = (x.T * learnt) @ x + ridge.repeat_interleave(n_contexts)[:, None, None] * held
-    root = torch.linalg.cholesky(normal)
-    return torch.cholesky_solve((x.T * learnt) @ y, root), root, learnt
+    root = torch.linalg.cholesky(normal + ridge.repeat_interleave(n_contexts)[:, None, None] * held)
+    return torch.cholesky_solve(moment, root), root, learnt
 
 
 def leave_group_out(table: GroupTable, weights: Tensor, ridge: Tensor, row_weight: Tensor | None = None) -> Tensor:
@@ -96,12 +105,12 @@ def leave_group_out(table: GroupTable, weights: Tensor, ridge: Tensor, row_weigh
     tensor([9., 9.])
     """
     n_starts, n_contexts, n_groups = weights.shape
-    n_rows, n_features = table.features.shape[1:]
-    x, y = table.features.reshape(-1, n_features), table.y.reshape(-1, table.y.shape[-1])  #    (M, F), (M, D) with M = m n
+    n_rows = table.features.shape[1]
     coefficients, root, learnt = solve(table, weights, ridge, row_weight)
-    residual = (y - x @ coefficients).reshape(-1, n_groups, n_rows, y.shape[-1])  #              (RK, m, n, D)
-    reach = torch.linalg.solve_triangular(root, x.T.expand(len(root), -1, -1), upper=False)  #   (RK, F, M)
-    reach = reach.reshape(len(root), n_features, n_groups, n_rows)
-    own = torch.einsum("zfgi,zfgj->zgij", reach, reach) * learnt.reshape(-1, n_groups, 1, n_rows)  # share of row j in the answer to row i
-    left_out = torch.linalg.solve(torch.eye(n_rows, dtype=x.dtype) - own, residual)
-    return (left_out.square().sum(-1) * table.weight).reshape(n_starts, n_contexts, n_groups, n_rows)
+    residual = (table.y.flatten(0, 1) - table.features.flatten(0, 1) @ coefficients).unflatten(1, (n_groups, n_rows))  # (RK, m, n, D)
+    inverse = torch.cholesky_inverse(root)
+    for model, own in enumerate(weights.flatten(0, 1) > 0):  # the others were left out anyway
+        x, weight = table.features[own], learnt[model].reshape(n_groups, 1, n_rows)[own]  #               (o, n, F), (o, 1, n)
+        share = (x @ inverse[model]) @ x.mT * weight  # of row j in the answer to row i                   (o, n, n)
+        residual[model, own] = torch.linalg.solve(torch.eye(n_rows, dtype=x.dtype) - share, residual[model, own])
+    return (residual.square().sum(-1) * table.weight).reshape(n_starts, n_contexts, n_groups, n_rows)
