@@ -399,7 +399,7 @@ def test_a_constant_context_is_measured_like_the_others():
 
 def test_predicting_many_rows_gives_the_same_as_predicting_few(regressor, conflict, monkeypatch):
     whole = regressor.predict(conflict.X, groups=conflict.groups)
-    monkeypatch.setattr("leaflearn.estimators.base.ROWS_AT_ONCE", 7)
+    monkeypatch.setattr("leaflearn.estimators.answering.ROWS_AT_ONCE", 7)
     np.testing.assert_array_equal(regressor.predict(conflict.X, groups=conflict.groups), whole)
 
 

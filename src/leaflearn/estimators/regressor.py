@@ -112,6 +112,7 @@ class LeafRegressor(RegressorMixin, BaseLeaf):
         equally good starts agree. Where not, a `RecoveryWarning` says what speaks against them and what to do.
     stability_ : float
         Share of groups, weighed by how clearly they tell, on which the least agreeing of the equally good starts agrees with the fit.
+        Like `restarts_` and `converged_` it speaks of the last `fit`: `prune`, `merge` and `partial_fit` leave it as it was.
     init_ : str
         How the start was made, and why.
     outliers_ : ndarray of shape (n_samples,)
