@@ -11,6 +11,7 @@ from leaflearn.conflict.reading import Reading
 from leaflearn.data.sampling import sample_groups
 from leaflearn.datasets import functions
 from leaflearn.estimators.diagnostics import diagnose
+from leaflearn.estimators.straying import find_straying
 
 
 def losses_of(contexts, n_contexts):
@@ -84,7 +85,7 @@ def test_starts_that_explain_less_have_no_say():
 
 
 def test_a_doubtful_fit_warns_once_with_advice_and_a_good_one_does_not(conflict):
-    with pytest.warns(RecoveryWarning, match=r"^The contexts may not be the right ones\. Groups were still moving .*; raise max_epochs\."):
+    with pytest.warns(RecoveryWarning, match=r"^The fit may not be right\. Groups were still moving .*; raise max_epochs\."):
         doubtful = LeafRegressor(2, allocation="hard", max_epochs=1, n_init=1, random_state=0).fit(conflict.X, conflict.y, conflict.groups)
     assert not doubtful.converged_
     with warnings.catch_warnings():
@@ -149,3 +150,34 @@ def test_inputs_that_smooth_models_cannot_read_can_still_be_fitted():
     leaf = LeafRegressor(2, local_model=Clipped(), random_state=0).fit(X, y, groups=groups)
     assert leaf.init_ == "random"
     assert 0 <= leaf.stability_ <= 1
+
+
+def answers_of(reading, contexts):
+    """What smooth models of these contexts answer to the rows of the reading, in the units of the targets, (N', K, D)."""
+    n_contexts = int(contexts.max()) + 1
+    smooth = reading.answer(reading.judge(contexts, n_contexts, reading.find(n_contexts).scale))
+    return (smooth * reading.y.scale + reading.y.mean).transpose(0, 1).numpy()
+
+
+def test_a_function_that_is_badly_drawn_is_seen(three):
+    reading, truth = three
+    outputs, restarts = answers_of(reading, truth), [{"error": 0.1, "contexts": truth}]
+    assert diagnose(reading, losses_of(truth, 3), restarts, 1.0, True, outputs).doubts == []
+    astray = np.sin(9 * reading.x[reading.rows])[:, None]
+    outputs[:, 2:] += np.where((truth[reading.group[reading.rows]] == 2)[:, None, None], 0.0, astray)  # its own rows it knows by heart
+    (doubt,) = diagnose(reading, losses_of(truth, 3), restarts, 1.0, True, outputs).doubts
+    assert doubt.startswith("What was learnt in context 2 is up to ")
+    assert doubt.endswith("badly drawn between the rows; give more rows, raise max_epochs, or try another local_model.")
+
+
+def test_answers_to_inputs_that_a_context_never_saw_are_not_held_against_it():
+    rng = np.random.default_rng(0)
+    contexts = np.arange(100) % 2
+    group = np.repeat(np.arange(100), 4)
+    x = rng.uniform(0, 1, (400, 1)) + 3 * contexts[group][:, None]  # two sites that measure in different ranges
+    y = np.where(contexts[group] == 0, 1.0, -1.0)[:, None] * x
+    reading = Reading.of(x, y, group, 0, seed=0)
+    fitted = reading.judge(contexts, 2, scale=2)
+    outputs = (reading.answer(fitted) * reading.y.scale + reading.y.mean).transpose(0, 1).numpy()
+    outputs[:, 0] += np.where(x[reading.rows] > 2, 50.0, 0.0)
+    assert find_straying(reading, fitted, outputs) == {}

@@ -120,16 +120,26 @@ class Reading:
 
     def allocate(self, best: Best, x: NDArray[np.floating], y: NDArray[np.generic], group: NDArray[np.intp]) -> NDArray[np.intp]:
         """The smoother that explains each of any groups best; inputs (N, ...), targets as `of` took them, and the group of each row."""
-        table, n_contexts = self.tables[best.scale], best.found.losses.shape[1]
-        ridge = torch.full((1,), RIDGE * max(best.error, LEAST_LOSS), dtype=table.y.dtype)
-        coefficients, *_ = solve(table, harden(best.found.contexts, n_contexts, table.y.dtype), ridge)  #     (K, F, D)
-        scores = torch.zeros(int(group.max()) + 1, n_contexts, dtype=table.y.dtype)
+        scores = torch.zeros(int(group.max()) + 1, best.found.losses.shape[1], dtype=torch.float64)
+        coefficients = self._solve(best)
         for start in range(0, len(group), MOST_ROWS):
             part = slice(start, start + MOST_ROWS)
-            features = self.waves[best.scale](self.project(x[part]))
-            losses = (self.y.scaled(y[part]) - features @ coefficients).square().sum(-1).T  #                 (rows, K)
+            losses = (self.y.scaled(y[part]) - self._features(best, x[part]) @ coefficients).square().sum(-1).T  #  (rows, K)
             scores.index_add_(0, torch.as_tensor(group[part]), losses)
         return scores.argmin(1).numpy()
+
+    def answer(self, best: Best) -> Tensor:
+        """What every smoother answers to the rows that were searched, in units of `y`, (K, N', D)."""
+        return self._features(best, self.x[self.rows]) @ self._solve(best)
+
+    def _solve(self, best: Best) -> Tensor:
+        """The coefficients of every smoother, (K, F, D)."""
+        table, n_contexts = self.tables[best.scale], best.found.losses.shape[1]
+        ridge = torch.full((1,), RIDGE * max(best.error, LEAST_LOSS), dtype=table.y.dtype)
+        return solve(table, harden(best.found.contexts, n_contexts, table.y.dtype), ridge)[0]
+
+    def _features(self, best: Best, x: NDArray[np.floating]) -> Tensor:
+        return self.waves[best.scale](self.project(x))
 
     def _search(self, n_contexts: int, among: Sequence[int]) -> Best:
         """Search at these scales, once more at the best one where its starts do not agree, and exchange models there."""

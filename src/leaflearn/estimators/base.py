@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing, check_random_state, get_tags
 
+from leaflearn.conflict.reading import Reading
 from leaflearn.conflict.start import Start
 from leaflearn.core.allocation import Rule
 from leaflearn.core.losses import Loss
@@ -248,13 +249,19 @@ class BaseLeaf(AnsweringContexts, ChangingContexts, SharedModels, BaseEstimator)
             reading = read_conflict(examples, random_state)
         mean = self._scores / self._sizes[:, None]
         try:
-            found = diagnose(reading, mean, self.restarts_, self._constant_loss, self.converged_)
+            found = diagnose(reading, mean, self.restarts_, self._constant_loss, self.converged_, self._outputs_to(reading))
         except torch.linalg.LinAlgError:  # smooth models cannot read these inputs; the fit stands without a second opinion
             found = diagnose(None, mean, self.restarts_, self._constant_loss, self.converged_)
         self.stability_ = found.stability
         self.converged_ = found.looks_right
         if not found.looks_right:
-            warnings.warn(f"The contexts may not be the right ones. {' '.join(found.doubts)}", RecoveryWarning, stacklevel=3)
+            warnings.warn(f"The fit may not be right. {' '.join(found.doubts)}", RecoveryWarning, stacklevel=3)
+
+    def _outputs_to(self, reading: Reading | None) -> NDArray[np.float64] | None:
+        """What networks answer to the rows of a reading, (N', K, D); classes are not compared."""
+        if reading is None or self._engine == "refit" or hasattr(self, "classes_"):
+            return None
+        return self._local_models.outputs(reading.x[reading.rows])
 
     def _take_over(self, found: ContextSet) -> None:
         """Keep contexts that were pruned, merged or opened instead of the present ones; new ones come last in the history, unused."""

@@ -2,7 +2,7 @@
 
 The search with smooth models takes a second and knows nothing of the fit. So it is a second opinion: where it explains unseen groups much
 better than the fitted contexts do, or needs one context more, or where starts that explain the groups equally well disagree, the contexts
-are in doubt.
+are in doubt. Where contexts are right, a local model may still be wrong (`straying.py`).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from leaflearn.conflict.reading import Best, Reading
 from leaflearn.conflict.selection import Counted, beats
+from leaflearn.estimators.straying import find_straying
 from leaflearn.evaluation import match_contexts
 
 BETTER = 2.0  # times better must a second opinion explain unseen groups, to be believed
@@ -44,7 +45,12 @@ class Diagnosis:
 
 
 def diagnose(
-    reading: Reading | None, scores: NDArray[np.float64], restarts: Sequence[dict[str, Any]], unit: float, is_still: bool
+    reading: Reading | None,
+    scores: NDArray[np.float64],
+    restarts: Sequence[dict[str, Any]],
+    unit: float,
+    is_still: bool,
+    outputs: NDArray[np.float64] | None = None,
 ) -> Diagnosis:
     """Hold a fit against a second opinion and against its own other starts.
 
@@ -60,6 +66,8 @@ def diagnose(
         The loss of the best constant prediction.
     is_still
         Whether the allocation stood still in the end.
+    outputs
+        What the local models answer to the rows of the reading, shape (N', K, D); None where smooth models have nothing to say to that.
 
     Examples
     --------
@@ -80,6 +88,8 @@ def diagnose(
         fitted = reading.judge(contexts, n_contexts, found.scale)
         shared = _agreement(contexts[reading.groups], found.contexts, weight[reading.groups])
         doubts += _second_opinion(reading, fitted, found, n_contexts, is_other=shared < SAME)
+        if outputs is not None and not doubts:  # else the contexts are to be mended first
+            doubts += _tell_straying({int(used[k]): far for k, far in find_straying(reading, fitted, outputs[:, used]).items()})
         if found.error <= AS_GOOD * fitted.error:
             agreed.append(shared)
     stability = min(agreed, default=1.0)
@@ -102,6 +112,17 @@ def _second_opinion(reading: Reading, fitted: Best, found: Best, n_contexts: int
     if not beats(told[1], told[0]) and fitted.error > 0.5 * one.error:
         return [f"{n_contexts} contexts foretell unseen rows no better than one does; there may be no conflict: set n_contexts='auto'."]
     return []
+
+
+def _tell_straying(straying: dict[int, float]) -> list[str]:
+    if not straying:
+        return []
+    which = "context" if len(straying) == 1 else "contexts"
+    return [
+        f"What was learnt in {which} {', '.join(map(str, sorted(straying)))} is up to {100 * max(straying.values()):.0f} % of the targets' "
+        "spread away from smooth models that foretell unseen groups, so functions may be badly drawn between the rows; "
+        "give more rows, raise max_epochs, or try another local_model."
+    ]
 
 
 def _tell(scores: NDArray[np.float64], unit: float) -> NDArray[np.float64]:
