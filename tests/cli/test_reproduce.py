@@ -65,6 +65,16 @@ def test_what_is_done_is_not_done_again_and_the_list_says_what_is_left(no_data, 
     assert "table-identifiability       0 runs left" in capsys.readouterr().out
 
 
+def test_some_rows_and_columns_alone_can_be_run(no_data, capsys):
+    arguments = ["reproduce", "table-identifiability", "--scale", "smoke", "-o", str(no_data / "results")]
+    assert run([*arguments, "--methods", "leaf, leaf-em", "--settings", "groups of 2"]) == 0
+    capsys.readouterr()
+    assert run([*arguments, "--list"]) == 0
+    assert "table-identifiability       6 runs left" in capsys.readouterr().out
+    done = [json.loads(file.read_text()) for file in (no_data / "results" / "runs").glob("*/settings.json")]
+    assert sorted((settings["method"]["name"], settings["sampler"]["group_size"]) for settings in done) == [("leaf", 2), ("leaf-em", 2)]
+
+
 def test_a_page_is_written_from_what_was_run(no_data, capsys, monkeypatch):
     monkeypatch.chdir(no_data)
     assert run(["reproduce", "table-identifiability", "--scale", "smoke", "-o", "results"]) == 0
@@ -80,6 +90,14 @@ def test_a_page_is_written_from_what_was_run(no_data, capsys, monkeypatch):
     ("arguments", "sentence"),
     [
         (["reproduce", "table9"], "leaflearn: There is no experiment called 'table9'; there are fig-"),
+        (
+            ["reproduce", "table-gas", "--methods", "leaf,maml"],
+            "leaflearn: There is no method called 'maml' in these experiments; there are erm, leaf, leaf-annealed, mtl-oracle.",
+        ),
+        (
+            ["reproduce", "table-gas", "--settings", "gas"],
+            "leaflearn: There is no setting called 'gas' in these experiments; there are gas mixtures.",
+        ),
         (
             ["results", "--folder", "nowhere"],
             "leaflearn: There is no folder 'nowhere'; name one that `leaflearn reproduce` wrote into with",

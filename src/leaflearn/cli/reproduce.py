@@ -21,11 +21,23 @@ FOLDER = "leaflearn-results"
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--scale", default="laptop", show_default=True, type=click.Choice(["smoke", "laptop", "paper"]), help="How much is run.")
 @click.option("--seeds", type=click.IntRange(min=1), help="How many runs of each.  [default: as the experiment says]")
+@click.option("--methods", default="", help="Names of methods, with commas between them: only these rows are run.  [default: all]")
+@click.option("--settings", default="", help="Names of settings, with semicolons between them: only these columns are run.  [default: all]")
 @click.option("--jobs", default=1, show_default=True, type=click.IntRange(min=1), help="How many processes, of one thread each.")
 @click.option("-o", "--output", default=FOLDER, show_default=True, type=click.Path(path_type=Path), help="Folder to go on in.")
 @click.option("--also", type=click.Path(path_type=Path), help="A Python file that registers methods of your own: they become rows.")
 @click.option("--list", "only_list", is_flag=True, help="List the experiments and how many runs each still takes.")
-def reproduce(names: tuple[str, ...], scale: str, seeds: int | None, jobs: int, output: Path, also: Path | None, only_list: bool) -> None:
+def reproduce(
+    names: tuple[str, ...],
+    scale: str,
+    seeds: int | None,
+    methods: str,
+    settings: str,
+    jobs: int,
+    output: Path,
+    also: Path | None,
+    only_list: bool,
+) -> None:
     """Run the experiments of the paper, and write their tables and figures.
 
     All of them are run where no NAME is given.
@@ -41,20 +53,36 @@ def reproduce(names: tuple[str, ...], scale: str, seeds: int | None, jobs: int, 
 
     added = register_from(also) if also else []
     specs = [load_spec(name, scale).with_methods(added) for name in names or spec_names()]
+    wanted = _choose(specs, methods, settings)
     if only_list:
-        for spec in specs:
+        for spec in wanted:
             left = len(missing_runs([spec], output / "runs", seeds))
             click.echo(f"{spec.name:24s} {left:4d} runs left   {spec.content['source']}: {spec.content['title']}")
         return
     began = time.monotonic()
     root = make_folder(output) / "runs"
-    for spec in specs:
+    for spec in wanted:
         if "recovery" in spec.content:
             _run_recovery(spec, output, seeds, jobs)
-    run_all([spec for spec in specs if "recovery" not in spec.content], root, seeds, jobs, partial(watch, "runs"), also)
+    run_all([spec for spec in wanted if "recovery" not in spec.content], root, seeds, jobs, partial(watch, "runs"), also)
     for spec in specs:
         _show(spec, output)
     click.echo(f"Tables, figures and records are in {output}; this took {(time.monotonic() - began) / 3600:.2f} hours.")
+
+
+def _choose(specs: list[Spec], methods: str, settings: str) -> list[Spec]:
+    """The experiments with the rows and columns that were asked for; tables show whatever is done."""
+    rows, columns = ([name.strip() for name in names if name.strip()] for names in (methods.split(","), settings.split(";")))
+    if not rows and not columns:
+        return specs
+    specs = [spec for spec in specs if "recovery" not in spec.content]
+    known_rows = list(dict.fromkeys(name for spec in specs for name in spec.methods))
+    known_columns = list(dict.fromkeys(setting["name"] for spec in specs for setting in spec.settings))
+    for what, asked, known in (("method", rows, known_rows), ("setting", columns, known_columns)):
+        for name in asked:
+            if name not in known:
+                raise ValueError(f"There is no {what} called '{name}' in these experiments; there are {', '.join(filter(None, known))}.")
+    return [spec.only(rows, columns) for spec in specs]
 
 
 def _run_recovery(spec: Spec, output: Path, seeds: int | None, jobs: int) -> None:

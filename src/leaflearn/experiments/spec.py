@@ -94,6 +94,16 @@ class Spec:
         at_scale = {**self.at_scale, "methods": [*self.methods, *more]}
         return Spec(self.name, self.scale, {**self.content, self.scale: at_scale}) if "recovery" not in self.content else self
 
+    def only(self, methods: Iterable[str], settings: Iterable[str]) -> Spec:
+        """The same with these rows and columns alone; all of them where none are named."""
+        methods, settings, columns = set(methods), set(settings), [setting["name"] for setting in self.settings]
+        at_scale = {
+            **self.at_scale,
+            "methods": [name for name in self.methods if name in methods or not methods],
+            "settings": [name for name in columns if name in settings or not settings],
+        }
+        return Spec(self.name, self.scale, {**self.content, self.scale: at_scale})
+
     @property
     def at_scale(self) -> dict[str, Any]:
         """What is different at this scale."""
