@@ -10,7 +10,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from leaflearn.estimators import Identification, LeafClassifier, LeafRanker, LeafRegressor, WithinGroupKFold, load
+    from leaflearn.estimators import Identification, LeafClassifier, LeafRanker, LeafRegressor, WithinGroupKFold, find_telling_columns, load
     from leaflearn.recipe import RecoveryWarning
 
 __version__ = version("leaflearn")
@@ -23,9 +23,20 @@ _HOME = {
     "LeafRegressor": "leaflearn.estimators",
     "RecoveryWarning": "leaflearn.recipe",
     "WithinGroupKFold": "leaflearn.estimators",
+    "find_telling_columns": "leaflearn.estimators",
     "load": "leaflearn.estimators",
 }
-__all__ = ["Identification", "LeafClassifier", "LeafRanker", "LeafRegressor", "RecoveryWarning", "WithinGroupKFold", "__version__", "load"]
+__all__ = [
+    "Identification",
+    "LeafClassifier",
+    "LeafRanker",
+    "LeafRegressor",
+    "RecoveryWarning",
+    "WithinGroupKFold",
+    "__version__",
+    "find_telling_columns",
+    "load",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -53,6 +53,11 @@ def test_the_contexts_of_a_table_without_being_told_how_many(table, call):
     assert sorted(os.listdir("model")) == ["fitted.safetensors", "local-models.skops", "model.json", "preparation.skops"]
 
 
+def test_one_context_is_asked_without_each(table, call):
+    _, out, _ = call("fit", table, *ONE, "-o", "model")
+    assert out.splitlines()[-1] == "The model is in 'model'. To answer new rows: leaflearn predict model NEW -o OUT.csv"
+
+
 def test_strange_names_are_text_on_the_terminal(table, call):
     _, out, _ = call("fit", table, *FIT, "--contexts", "2", "-o", "model")
     assert all(

@@ -21,6 +21,7 @@ def model():
     estimator = SimpleNamespace(
         groups_=np.array(["A 10", "A 2", "B"]), contexts_=np.array([0, 0, 1]), usage_=np.array([2 / 3, 1 / 3]), n_contexts_=2,
         probabilities_=np.array([[0.99, 0.01], [1.0, 0.0], [0.4, 0.6]]), converged_=True, stability_=1.0, classes_=np.array([1, 2]),
+        selection_={},
     )  # fmt: skip
     columns = (
         Column("price", "number"),
@@ -30,6 +31,7 @@ def model():
     return SimpleNamespace(
         estimator_=estimator, preparation_=Preparation(columns, {"text": []}, np.array([0])), target="rating", target_=LABEL, group="who",
         n_rows_=1200, local_model_="mlp", group_sizes_=np.array([500, 400, 300]), errors_=HeldOutErrors("error rate", 0.5, 0.125, 240),
+        contexts="auto",
     )  # fmt: skip
 
 
@@ -49,11 +51,41 @@ def test_all_that_was_found(model):
     ]
 
 
+def test_contexts_that_stay_empty_were_not_found(model):
+    model.estimator_.contexts_, model.estimator_.usage_ = np.zeros(3, dtype=int), np.array([1.0, 0.0])
+    assert "2 contexts were asked for, but only 1 has groups; try another --seed, or fewer contexts.\n" in tell(model)
+
+
 def test_one_context(model):
     model.estimator_.n_contexts_, model.errors_ = 1, replace(model.errors_, metric="RMSE", one_model=1.5)
     told = tell(model)
-    assert "One context: the groups do not contradict each other, and one model answers for all." in told
+    assert "One context: the groups do not clearly contradict each other, and one model answers for all.\n\n" in told
     assert told.endswith("Of 240 rows held out inside the groups, one model for all is off by 1.5 (root of the mean square).")
+
+
+def test_one_context_that_was_asked_for_is_no_finding(model):
+    model.estimator_.n_contexts_, model.contexts = 1, 1
+    assert "One context, as you asked for: one model answers for all.\n\n" in tell(model)
+
+
+@pytest.mark.parametrize(
+    ("errors", "hint"),
+    [
+        ([0.81, 0.27, 0.26], "But 2 contexts leave 33 % of its error on held-out rows, though too few groups gain to be sure; "
+                             "look at them with --contexts 2."),
+        ([0.42, 0.41, 0.21], "But 3 contexts leave 50 % of its error on held-out rows, though too few groups gain to be sure; "
+                             "look at them with --contexts 3."),
+        ([0.53, 0.50, 0.44], ""),
+        ([0.53], ""),
+        ([np.nan, np.nan], ""),
+    ],
+)  # fmt: skip
+def test_one_context_that_a_second_look_may_part(model, errors, hint):
+    model.estimator_.n_contexts_ = 1
+    model.estimator_.selection_ = {"n_contexts": np.arange(1, len(errors) + 1), "held_out": np.array(errors)}
+    lines = tell(model).splitlines()
+    assert lines[4] == hint
+    assert sum(line.startswith("But ") for line in lines) == bool(hint)
 
 
 def test_rows_without_groups_are_counted_and_not_named(model):
@@ -68,8 +100,17 @@ def test_many_groups_are_not_all_named(model):
     model.estimator_.contexts_ = np.arange(1000) % 2
     model.estimator_.probabilities_, model.group_sizes_ = np.full((1000, 2), 0.5), np.ones(1000, dtype=int)
     told = tell(model)
-    assert "group 0, group 2, group 4, group 6, group 8, group 10 and 494 more" in told
+    assert "group 0, group 2, group 4, group 6, group 8, group 10 and 494 more\n" in told  # as many as a line of 60 characters holds
     assert len(told) < 1500
+
+
+def test_as_many_groups_are_named_as_a_line_holds(model):
+    model.estimator_.groups_ = np.array([*"ABCDEFGHIJKLMNOPQRST", "a long name of a group that is cut " * 9])
+    model.estimator_.contexts_ = np.array([0] * 20 + [1])
+    model.estimator_.probabilities_, model.group_sizes_ = np.full((21, 2), 1.0), np.ones(21, dtype=int)
+    rows = [line for line in tell(model).splitlines() if line.startswith("context")]
+    assert rows[0].endswith("20 of 20  A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P, Q, R, S, T")
+    assert rows[1].endswith("1 of 1  a long name of a group that...")
 
 
 def test_for_programs(model):

@@ -2,10 +2,12 @@
 
 import json
 import os
+import re
 
 import pandas
 import pytest
 
+from leaflearn.estimators.table_model import TableModel
 from strange_tables import make_table
 
 pytestmark = pytest.mark.usefixtures("model")
@@ -41,7 +43,14 @@ def test_what_to_do_about_sources_that_are_not_settled(table, call):
     _, out, _ = call("identify", "model", "few.csv")
     lines = {line.split()[0]: line for line in out.splitlines()}
     assert lines["strange"].endswith("fits no known context; collect more of its rows and fit again with them")
-    assert "more labelled rows would settle it" in lines["unsure"] or "label others" in lines["unsure"]
+    no_more = "rows like these do not tell the contexts apart; label some on which `leaflearn predict --each` disagrees"
+    assert re.search(rf"  (about \d+ more labelled rows would settle it|{no_more})$", lines["unsure"])
+
+
+def test_one_context_leaves_nothing_to_settle(few, call):
+    TableModel("effect", "source", contexts=1, local_model="linear").fit(make_table()).save("model")
+    _, out, _ = call("identify", "model", few)
+    assert len(re.findall(r" 0 +1\.000 +-  the model has one context only$", out, re.M)) == 4
 
 
 def test_a_table_as_answer(few, call):

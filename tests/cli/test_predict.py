@@ -27,7 +27,8 @@ def read(name="out.csv"):
 
 
 def test_the_columns_of_the_input_stay_as_they_were_written(new, call):
-    assert call("predict", "model", new, "--context", "0", "-o", "out.csv") == (0, "The answers to 3 rows are in 'out.csv'.\n", "")
+    told = "The answers to 3 rows are in 'out.csv': 3 in context 0.\n"
+    assert call("predict", "model", new, "--context", "0", "-o", "out.csv") == (0, told, "")
     out = read()
     assert list(out.columns) == ["source", "code", "dose", "note", "context", "probability", "prediction"]
     assert out["code"].tolist() == ["007", "010", "011"]
@@ -37,17 +38,34 @@ def test_the_columns_of_the_input_stay_as_they_were_written(new, call):
 
 
 def test_each_context_at_once(new, call):
-    assert call("predict", "model", new, "--each", "-o", "out.csv")[0] == 0
+    assert call("predict", "model", new, "--each", "-o", "out.csv") == (0, "The answers to 3 rows are in 'out.csv'.\n", "")
     out = read()
     assert list(out.columns)[4:] == ["prediction_0", "prediction_1"]
     np.testing.assert_allclose(out["prediction_0"].astype(float), -out["prediction_1"].astype(float), atol=0.2)
 
 
 def test_the_context_that_labelled_rows_tell(new, call):
-    assert call("predict", "model", new, "--support", "few.csv", "-o", "out.csv")[0] == 0
+    told = "The answers to 3 rows are in 'out.csv': 1 in context 0, 2 in context 1.\n"
+    assert call("predict", "model", new, "--support", "few.csv", "-o", "out.csv") == (0, told, "")
     out = read()
     assert out["context"].tolist() == ["1", "1", "0"]
     np.testing.assert_allclose(out["prediction"].astype(float), [-1.5, 0.5, 2.0], atol=0.15)
+
+
+@pytest.mark.parametrize(
+    ("few", "warning"),
+    [
+        ([0.0], "The labelled rows leave the context of 'all rows' open, and the likeliest one is taken; "
+                "`leaflearn identify` says what to label."),
+        ([9.0] * 12, "The labelled rows of 'all rows' fit no known context, so the answers may be wrong; "
+                     "fit again with more of such rows."),
+    ],
+)  # fmt: skip
+def test_a_context_that_labelled_rows_do_not_tell(new, call, few, warning):
+    pandas.DataFrame({"dose": 0.0, "effect": few}).to_csv("few.csv", index=False)
+    code, out, err = call("predict", "model", new, "--support", "few.csv", "-o", "out.csv")
+    assert (code, err) == (0, f"Warning: {warning}\n")
+    assert out.startswith("The answers to 3 rows are in 'out.csv'")
 
 
 def test_the_contexts_of_training(table, call):
@@ -61,8 +79,15 @@ def test_the_contexts_of_training(table, call):
 
 def test_one_context_needs_no_hint(new, call):
     TableModel("effect", "source", contexts=1, local_model="linear").fit(make_table()).save("model")
-    assert call("predict", "model", new, "-o", "out.csv")[0] == 0
+    assert call("predict", "model", new, "-o", "out.csv") == (0, "The answers to 3 rows are in 'out.csv'.\n", "")
     assert set(read()["context"]) == {"0"}
+
+
+def test_on_how_many_rows_the_contexts_give_different_labels(new, call):
+    frame = make_table().assign(verdict=lambda table: np.where(table["effect"] > 0, "good", "bad"))
+    TableModel("verdict", "source", contexts=2, local_model="linear", features=["dose"]).fit(frame).save("model")
+    told = "The answers to 3 rows are in 'out.csv'; the contexts disagree on 3 of them.\n"
+    assert call("predict", "model", new, "--each", "-o", "out.csv") == (0, told, "")
 
 
 def test_columns_of_our_names_are_kept_and_ours_get_others(new, call):

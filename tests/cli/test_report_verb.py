@@ -1,5 +1,6 @@
 """`leaflearn report`: a page from a model folder, and each refusal in one sentence."""
 
+import pandas
 import pytest
 
 from leaflearn.cli.main import run
@@ -33,6 +34,24 @@ def test_the_table_may_be_left_out(place, capsys, monkeypatch):
     assert run(["report", "model"]) == 0
     assert capsys.readouterr().out == "The report is in 'report.html'. Open it in a browser.\n"
     assert "Rows on which the contexts disagree" not in (place / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_page_made_later_tells_the_same_as_one_made_at_the_fit(place, capsys, monkeypatch, tmp_path):
+    """Of the table, of how it was read, and of the fit."""
+    monkeypatch.chdir(tmp_path)
+    table = pandas.read_csv(place / "trial.csv").assign(unit="mg")
+    table.loc[3, "effect"] = None
+    table.to_csv("trial.csv")  # with numbers of the rows, in a column without a name
+    fit = ["fit", "trial.csv", "--target", "effect", "--group", "site", "--contexts", "2", "--local-model", "linear", "-o", "model"]
+    assert run([*fit, "--report", "now.html"]) == 0
+    assert run(["report", "model", "trial.csv", "-o", "later.html"]) == 0
+    assert run(["report", "model", "-o", "bare.html"]) == 0
+    assert (tmp_path / "now.html").read_bytes() == (tmp_path / "later.html").read_bytes()
+    bare = (tmp_path / "bare.html").read_text(encoding="utf-8")
+    assert "Column 1 has no name and was left out." in bare
+    assert "The target &#x27;effect&#x27; is missing in 1 of 120 rows, which were left out." in bare
+    assert bare.count("(the same everywhere)") == 1
+    capsys.readouterr()
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """`leaflearn show`: what is in a model folder, for people and for programs."""
 
+import copy
 import json
 
 import pytest
@@ -28,6 +29,25 @@ def test_json(call):
     assert {group["group"] for context in answer["contexts"] for group in context["groups"]} == set(STRANGE)
     assert len(answer["training_data"]["sha256"]) == 64
     assert set(answer["files"]) == {"fitted.safetensors", "local-models.skops", "preparation.skops"}
+
+
+def test_what_the_fit_warned_of_is_told_again_in_the_words_of_the_command(fitted, table, call):
+    model = copy.copy(fitted)
+    model.warnings_ = ["Column '\x1b[31mred' is empty.", "There may be no conflict: set n_contexts='auto'."]
+    model.save("model")
+    code, out, err = call("show", "model")
+    assert (code, err) == (0, "")
+    assert (
+        "The fit warned:\n- Column '\\x1b[31mred' is empty.\n- There may be no conflict: set --contexts auto.\n\nLeafRegressor, written"
+        in out
+    )
+    assert json.loads(call("show", "model", "--json")[1])["warnings"][1] == "There may be no conflict: set --contexts auto."
+
+
+@pytest.mark.usefixtures("model")
+def test_a_fit_that_warned_of_nothing(call):
+    assert "The fit warned" not in call("show", "model")[1]
+    assert json.loads(call("show", "model", "--json")[1])["warnings"] == []
 
 
 def test_an_estimator_that_knows_no_table(fitted, table, call):

@@ -35,7 +35,10 @@ def test_where_the_work_is_refused_its_sentence_stands_alone(capsys):
     ("advice", "in_words_of_the_command"),
     [
         ("there may be no conflict: set n_contexts='auto'.", "there may be no conflict: set --contexts auto."),
-        ("clearly better than 2; raise n_contexts, or set it to 'auto'.", "clearly better than 2; raise --contexts, or set it to auto."),
+        (
+            "Not the right ones. 3 contexts explain unseen rows clearly better than 2; raise n_contexts, or set it to 'auto'.",
+            "Not the right ones. 3 contexts explain unseen rows clearly better than 2; try --contexts 3.",
+        ),
         ("5 times better; set init='conflict', or raise n_init.", "5 times better; try another --seed."),
         ("when the fit ended; raise max_epochs.", "when the fit ended; try another --seed."),
     ],

@@ -59,10 +59,15 @@ def test_what_a_column_holds(cells, kind):
         ([f"id{i}" for i in range(30)], "a different text in every row"),
         ([f"id{i // 2}" for i in range(600)], "a text of its own in nearly every row"),
         (list(range(50)), "numbers of the rows"),
+        (list(range(1001, 1301)), "numbers of the rows"),
     ],
 )
 def test_why_a_column_is_left_out(cells, reason):
     assert find_kind(pandas.Series(cells), "column").form == reason
+
+
+def test_years_one_after_the_other_are_no_row_numbers():
+    assert find_kind(pandas.Series(range(1950, 2020)), "year").kind == "number"
 
 
 def test_numbers_with_some_slips_are_numbers_and_the_slips_are_told():

@@ -67,3 +67,12 @@ def test_few_examples_are_alike_and_each_is_of_another_group():
 
 def test_where_all_rows_are_alike_there_are_as_many_examples():
     assert len(_pick([(0, 1)] * 9, np.zeros(9))) == 6
+
+
+def test_rows_with_one_label_for_all_contexts_are_no_examples():
+    model = picture_model(flat=True)
+    sure, unsure = [[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.6, 0.4]]  # the second differs by much, and yet all say blue
+    model.estimator_.predict_proba_each = lambda X: np.array([sure, unsure] * (len(X) // 2))
+    assert [example.answers for example in find_pictures(model)] == [["blue (100\u00a0%)", "red (100\u00a0%)"]] * 4
+    model.estimator_.predict_proba_each = lambda X: np.array([unsure] * len(X))
+    assert len(find_pictures(model)) == 6  # where they never differ, those on which they are least of one mind

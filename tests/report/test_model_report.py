@@ -15,6 +15,7 @@ import pytest
 
 from leaflearn.estimators.table_model import TableModel
 from leaflearn.report.model_report import render_report, write_report
+from leaflearn.report.notices import collect_notices
 from leaflearn.report.origin import Origin
 from leaflearn.report.safe_text import plain
 from report_models import DOSE, EFFECT, GROUP, KINDS, NASTY, fit_label, fit_quantity
@@ -172,7 +173,7 @@ def test_one_context_is_told_as_such():
     table["effect"] = 2.0 * table["dose"]
     model = TableModel("effect", "site", contexts=1, local_model="linear").fit(table)
     found = Page(render_report(model, table, Origin()))
-    assert "One context was found in 8 groups" in found.words
+    assert "One context was asked for in 8 groups" in found.words
     assert "What the answer depends on" in found.text_of("h2")
     assert "Use it like any model:" in found.words
     assert "Examples" not in found.text_of("h3")
@@ -205,6 +206,27 @@ def test_warnings_that_the_model_has_kept_stand_in_for_the_general_one(tame):
     words = Page(render_report(model, None, Origin())).words
     assert "3 contexts explain unseen rows clearly better than 2; raise --contexts." in words
     assert "The checks at the end of the fit" not in words
+
+
+def test_kept_warnings_are_told_once_each_with_the_advice_that_suits_them(tame):
+    model = copy.copy(tame[0])
+    model.warnings_ = [
+        "The fit may not be right. 3 contexts explain unseen rows clearly better than 2; try --contexts 3.",
+        "Straight lines foretell held-out rows better than networks here; try --local-model linear.",
+        "Column 'dose' holds numbers, but 'x' in row 3 is none; it counts as missing.",
+        "Columns were left out: 'day' (the same everywhere).",
+        "Every group in 'site' has one row, and single rows hardly tell contexts apart; group rows that share one.",
+    ]
+    model.group_sizes_ = np.ones_like(model.group_sizes_)
+    notices = {str(notice.what): notice for notice in collect_notices(model, None)}
+    assert len(notices) == 4
+    told = [(notice.is_about_the_fit, str(notice.advice)) for notice in notices.values()]
+    assert told == [
+        (True, "Follow the advice in the sentence, fit again, and write this page anew."),
+        (False, ""),
+        (False, "Check these cells; if they are what they should be, nothing has to be done."),
+        (False, ""),
+    ]
 
 
 def test_the_command_can_be_typed_again(tame):

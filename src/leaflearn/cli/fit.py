@@ -12,7 +12,7 @@ import click
 
 from leaflearn.cli.plain_text import printable
 from leaflearn.cli.report import check_page_place
-from leaflearn.cli.table_verbs import PATH, Names, check_model_place, say, say_json, telling_warnings, with_json
+from leaflearn.cli.table_verbs import PATH, Names, check_model_place, say, say_json, telling_warnings, translate, with_json
 
 if TYPE_CHECKING:
     from leaflearn.estimators.table_model import TableModel
@@ -77,7 +77,9 @@ def fit(data: Path, model: Path, report: Path | None, as_json: bool, drop: list[
         say_json({"model": str(model), "report": None if report is None else str(report), **describe(found), "warnings": told})
         return
     say(tell(found))
-    say(f"\nThe model is in '{model}'. To see what its contexts answer: leaflearn predict {model} NEW --each -o OUT.csv")
+    several = found.estimator_.n_contexts_ > 1
+    ask = f"{'To see what its contexts answer' if several else 'To answer new rows'}: leaflearn predict {model} NEW{' --each' * several}"
+    say(f"\nThe model is in '{model}'. {ask} -o OUT.csv")
     if report is not None:
         say(f"The report is in '{report}'. Open it in a browser.")
 
@@ -87,12 +89,16 @@ def _fit(data: Path, **options: Any) -> tuple[TableModel, Any]:
     from leaflearn.cli.stages import Stages
     from leaflearn.core.threads import one_thread
     from leaflearn.data.tables import read_table
+    from leaflearn.estimators.kept_warnings import keeping_warnings
     from leaflearn.estimators.table_model import TableModel
 
     with Stages() as stages, one_thread():
         stages.begin(f"reading {printable(data.name)}")
-        frame = read_table(data)
-        return TableModel(**options).fit(frame, f"'{data.name}'", stages.begin, [stages]), frame
+        with keeping_warnings() as of_reading:
+            frame = read_table(data)
+        found = TableModel(**options).fit(frame, f"'{data.name}'", stages.begin, [stages])
+        found.warnings_ = [*of_reading, *found.warnings_]
+        return found, frame
 
 
 def _write_report(found: TableModel, frame: Any, report: Path, model: Path, data: Path) -> None:
@@ -104,4 +110,5 @@ def _write_report(found: TableModel, frame: Any, report: Path, model: Path, data
 
     with Stages() as stages, one_thread(), telling_warnings(quiet=True):  # what there is to warn of was said by the fit
         origin = Origin(str(model), data.name, read_model(model).library)
+        found.warnings_ = [translate(sentence) for sentence in found.warnings_]
         write_report(found, frame, report, origin=origin, on_stage=stages.begin)

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from leaflearn.estimators.one_model import HeldOutErrors
     from leaflearn.estimators.table_model import TableModel
 
-MOST_GROUPS = 6  # of a context that the terminal names
+MOST_GROUPS = 6  # that a sentence names
+WIDTH = 60  # characters for the names of a context's groups
+MUCH_LESS = 0.8  # of the error, or less: so much more contexts hardly ever save by chance
 
 
 def describe(model: TableModel) -> dict[str, Any]:
@@ -88,24 +90,53 @@ def _tell_data(model: TableModel) -> str:
 
 def _tell_contexts(model: TableModel) -> str:
     estimator = model.estimator_
+    if model.contexts == 1:
+        return "One context, as you asked for: one model answers for all.\n"
     if estimator.n_contexts_ == 1:
-        return "One context: the groups do not contradict each other, and one model answers for all.\n"
+        return f"One context: the groups do not clearly contradict each other, and one model answers for all.{_hint_at_more(estimator)}\n"
     if model.group is None:
         counts = np.bincount(estimator.contexts_, minlength=estimator.n_contexts_)
         table = table_of(("", "rows"), [(f"context {k}", f"{count:,}") for k, count in enumerate(counts)])
-        return f"{estimator.n_contexts_} contexts were found.\n\n{table}\n"
+        return f"{_count_contexts(estimator)}\n\n{table}\n"
     rows = [_row_of(model, k) for k in range(estimator.n_contexts_)]
     table = table_of(("", "groups", "rows", "sure", "which"), rows, right=lambda column: 0 < column < 4)
-    return f"{estimator.n_contexts_} contexts were found.\n\n{table}\n"
+    return f"{_count_contexts(estimator)}\n\n{table}\n"
+
+
+def _count_contexts(estimator: Any) -> str:
+    n_contexts, used = estimator.n_contexts_, int((estimator.usage_ > 0).sum())
+    if used == n_contexts:
+        return f"{n_contexts} contexts were found."
+    have = "has" if used == 1 else "have"
+    return f"{n_contexts} contexts were asked for, but only {used} {have} groups; try another --seed, or fewer contexts."
+
+
+def _hint_at_more(estimator: Any) -> str:
+    """Where few groups differ, and much, held-out rows gain a lot, but not surely so; then a person should look."""
+    tried, errors = (np.asarray(estimator.selection_.get(key, ())) for key in ("n_contexts", "held_out"))
+    if len(errors) < 2 or not errors.min() < MUCH_LESS * errors[0]:
+        return ""
+    n_contexts = int(tried[np.flatnonzero(errors < MUCH_LESS * errors[0])[0]])
+    left = errors[tried == n_contexts][0] / errors[0]
+    return (
+        f"\nBut {n_contexts} contexts leave {100 * left:.0f} % of its error on held-out rows, though too few groups gain to be sure; "
+        f"look at them with --contexts {n_contexts}."
+    )
 
 
 def _row_of(model: TableModel, context: int) -> tuple[str, ...]:
     found = _describe_context(model, context)
     groups = sorted(found["groups"], key=lambda group: _natural(group["group"]))
-    names = ", ".join(shorten(group["group"], 30) for group in groups[:MOST_GROUPS])
-    more = f" and {len(groups) - MOST_GROUPS:,} more" if len(groups) > MOST_GROUPS else ""
+    names = _name_some([shorten(group["group"], 30) for group in groups])
     sure = sum(group["probability"] >= SURE for group in groups)
-    return f"context {context}", f"{len(groups):,}", f"{found['rows']:,}", f"{sure:,} of {len(groups):,}", names + more
+    return f"context {context}", f"{len(groups):,}", f"{found['rows']:,}", f"{sure:,} of {len(groups):,}", names
+
+
+def _name_some(names: list[str]) -> str:
+    """As many names as a line holds, at least one, and how many more there are."""
+    ends = np.cumsum([len(name) + 2 for name in names])
+    shown = max(1, int(np.searchsorted(ends, WIDTH, side="right")))
+    return ", ".join(names[:shown]) + (f" and {len(names) - shown:,} more" if len(names) > shown else "")
 
 
 def _natural(name: str) -> list[tuple[int, str]]:

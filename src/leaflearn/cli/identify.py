@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,8 @@ def identify(model: Path, few: Path, output: Path | None, images: Path | None, l
 
 
 def _row_of(row: dict[str, Any]) -> tuple[str, ...]:
-    return row["group"], str(row["context"]), f"{row['probability']:.3f}", f"{row['margin']:.2f}", _advise(row)
+    margin = f"{row['margin']:.2f}" if math.isfinite(row["margin"]) else "-"
+    return row["group"], str(row["context"]), f"{row['probability']:.3f}", margin, _advise(row)
 
 
 def _is_right(column: int) -> bool:
@@ -69,8 +71,11 @@ def _advise(row: dict[str, Any]) -> str:
 
     if row["is_new"]:
         return "fits no known context; collect more of its rows and fit again with them"
+    if not math.isfinite(row["margin"]):
+        return "the model has one context only"
     if pandas.isna(row["more_rows"]):
-        return "rows like these do not tell the contexts apart; label others"
+        return "rows like these do not tell the contexts apart; label some on which `leaflearn predict --each` disagrees"
     if row["more_rows"] == 0:
         return "settled"
-    return f"about {row['more_rows']:,} more labelled rows would settle it"
+    rows = "row" if row["more_rows"] == 1 else "rows"
+    return f"about {row['more_rows']:,} more labelled {rows} would settle it"

@@ -48,7 +48,21 @@ def predict(model: Path, new: Path, output: Path, support: Path | None, local_mo
             answer = found.predict(frame, f"'{new.name}'", support=few, support_what=few_name, on_row=advance, **how)
         as_written = read_table(new, as_text=True) if output.suffix.lower() == ".csv" else frame
     write_table(_beside(as_written, answer), output)
-    say(f"The answers to {len(answer):,} rows are in '{output}'.")
+    say(f"The answers to {len(answer):,} rows are in '{output}'{_tell(answer, found)}.")
+
+
+def _tell(answer: Any, model: Any) -> str:
+    """In which contexts rows were answered, or on how many of them the contexts give different labels, where there is more than one."""
+    n_contexts = model.estimator_.n_contexts_
+    if n_contexts == 1:
+        return ""
+    if "context" in answer:
+        counts = answer["context"].value_counts().sort_index()
+        return ": " + ", ".join(f"{count:,} in context {k}" for k, count in counts.items())
+    if not model.target_.is_label:
+        return ""
+    differ = int((answer[[f"prediction_{k}" for k in range(n_contexts)]].nunique(axis=1) > 1).sum())
+    return f"; the contexts disagree on {differ:,} of them"
 
 
 def _beside(frame: Any, answer: Any) -> Any:

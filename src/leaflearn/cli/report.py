@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from leaflearn.cli.plain_text import printable
-from leaflearn.cli.table_verbs import PATH, load_model, say, telling_warnings, with_local_model
+from leaflearn.cli.table_verbs import PATH, load_model, say, telling_warnings, translate, with_local_model
 
 ENDINGS = (".html", ".htm")
 
@@ -64,6 +64,7 @@ def _write(model: Path, data: Path | None, output: Path, local_model: str | None
     with Stages() as stages, one_thread(), telling_warnings():
         stages.begin("loading the model")
         found: Any = load_model(model, local_model)
+        found.warnings_ = [translate(sentence) for sentence in found.warnings_]
         origin = Origin(str(model), "DATA.csv" if data is None else data.name, read_model(model).library)
         if data is not None:
             stages.begin(f"reading {printable(data.name)}")

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from leaflearn.cli.table_verbs import PATH, load_model, say, say_json, telling_warnings, with_json, with_local_model
+from leaflearn.cli.table_verbs import PATH, load_model, say, say_json, telling_warnings, translate, with_json, with_local_model
 
 
 @click.command()
@@ -34,11 +34,13 @@ def show(model: Path, local_model: str | None, as_json: bool) -> None:
 
         with telling_warnings():
             found = load_model(model, local_model)
-        about |= describe(found)
+        about |= {**describe(found), "warnings": [translate(sentence) for sentence in found.warnings_]}
     if as_json:
         say_json(about)
         return
     say(tell(found) + "\n" if SECTION in kept.sections else "An estimator that was fitted in Python, without a table.\n")
+    if about.get("warnings"):
+        say("The fit warned:\n" + "\n".join(f"- {sentence}" for sentence in about["warnings"]) + "\n")
     say(f"{about['estimator']}, written by leaflearn {kept.library.get('leaflearn', '?')}.")
     if about["training_data"]:
         say(f"Fingerprint of the training rows: {about['training_data'].get('sha256')}")

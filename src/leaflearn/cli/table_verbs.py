@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 
 IN_WORDS_OF_THE_COMMAND = {  # what warnings of the library advise in Python
     r"n_contexts='auto'": "--contexts auto",
-    r"raise n_contexts, or set it to 'auto'": "raise --contexts, or set it to auto",
+    r"(\d+)( contexts explain unseen rows clearly better than \d+); raise n_contexts, or set it to 'auto'": r"\1\2; try --contexts \1",
     r"set init='conflict', or raise n_init": "try another --seed",
     r"; raise max_epochs": "; try another --seed",
     r"try the local model 'linear'": "try --local-model linear",
+    r"name the columns to learn from\.": "name the columns to learn from with --features.",
     r"pass groups= \(annotator": "pass --group (annotator",
     r" In a pipeline or search, groups arrive only with sklearn\.set_config\(enable_metadata_routing=True\)\.": "",
 }
@@ -50,14 +51,21 @@ def telling_warnings(quiet: bool = False) -> Iterator[list[str]]:
         warnings.simplefilter("always")
         yield told
     for warning in caught:
-        sentence = _translate(str(warning.message))
+        sentence = translate(str(warning.message))
         if warning.category.__module__.startswith("leaflearn.") and sentence not in told:
             told.append(sentence)
             if not quiet:
                 click.echo(printable(f"Warning: {sentence}"), err=True)
 
 
-def _translate(sentence: str) -> str:
+def translate(sentence: str) -> str:
+    """A warning of the library in the words of the command.
+
+    Examples
+    --------
+    >>> translate("There may be no conflict: set n_contexts='auto'.")
+    'There may be no conflict: set --contexts auto.'
+    """
     for pattern, words in IN_WORDS_OF_THE_COMMAND.items():
         sentence = re.sub(pattern, words, sentence)
     return sentence

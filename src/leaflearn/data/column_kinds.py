@@ -31,7 +31,9 @@ MANY_HOLES = 0.05  # of the rows: from here on a hole may say something by itsel
 MANY_WORDS, LONG = 4, 30  # in the middle one of the texts: what makes it prose
 LOOKED_AT = 2000  # cells that decide what a column holds
 FEWEST_ROW_NUMBERS = 20  # whole numbers 1, 2, 3, ... that are at least so many are taken for row numbers
+MANY_ROW_NUMBERS = 200  # from which they may begin anywhere; fewer may be years
 ROW_NUMBERS = "numbers of the rows"
+RARE = ("a different text in every row", "a text of its own in nearly every row")
 LEAVE_OUT = "correct it, or leave the column out"
 
 Floats = NDArray[np.float64]
@@ -117,8 +119,8 @@ def _kind_of_numbers(values: Floats, name: str) -> Column:
 def _are_row_numbers(values: Floats) -> bool:
     if len(values) < FEWEST_ROW_NUMBERS or not np.isfinite(values).all():
         return False
-    first = values[0]
-    return bool(first in (0.0, 1.0) and np.array_equal(values, np.arange(len(values)) + first))
+    is_usual = values[0] in (0.0, 1.0) or (len(values) >= MANY_ROW_NUMBERS and values[0] == np.round(values[0]))
+    return bool(is_usual and np.array_equal(values, np.arange(len(values)) + values[0]))
 
 
 def _as_text(there: Any, name: str, n_rows: int) -> Column:
@@ -131,7 +133,7 @@ def _as_text(there: Any, name: str, n_rows: int) -> Column:
     missing = n_rows - len(there)
     common = sorted(str(value) for value, count in counts.iloc[:MOST_VALUES].items() if count >= max(2, COMMON * n_rows))
     if not common:
-        return Column(name, "nothing", "a different text in every row" if counts.iloc[0] == 1 else "a text of its own in nearly every row")
+        return Column(name, "nothing", RARE[0] if counts.iloc[0] == 1 else RARE[1])
     if missing >= MANY_HOLES * n_rows and missing > 1:
         return Column(name, "category", values=("", *common))
     # Of two values that are all there are, one tells the other.

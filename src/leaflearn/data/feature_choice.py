@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 MOST_CLASSES = 20  # that are asked one by one
 N_SHUFFLES = 20
 CLEARLY = 5.0  # standard deviations above what chance gives
+ORDERED = 3.0  # standard deviations: by so much neighbours are more alike than chance gives where the order of numbers tells something
 OF_THE_GROUP = 0.1  # of a feature's variance lies inside the groups, or less: then it says something of the group
 
 Floats = NDArray[np.float64]
@@ -61,6 +62,22 @@ def find_telling_features(features: Floats, y: NDArray[np.generic], group: NDArr
     >>> find_telling_features(features, y, group, seed=0)
     array([1])
     """
+    clearly = go_with_target(features, y, group, seed)
+    inside = sum(len(rows) * features[rows].var(0) for rows in _split(group)) / len(features)
+    found = np.flatnonzero(clearly | (inside < OF_THE_GROUP * features.var(0)))
+    return found if clearly.any() else np.arange(features.shape[1])
+
+
+def go_with_target(features: Floats, y: NDArray[np.generic], group: NDArray[np.intp], seed: int) -> NDArray[np.bool_]:
+    """Which features go with the target inside the groups clearly more than where targets are shuffled there, shape (F,).
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> features, group = rng.normal(size=(60, 3)), np.repeat(np.arange(6), 10)
+    >>> go_with_target(features, np.where(group < 3, 1.0, -1.0) * features[:, 1], group, seed=0)
+    array([False,  True, False])
+    """
     rng, targets = np.random.default_rng(seed), _columns_of(y)
     by_group = _split(group)
     by_chance = []
@@ -70,10 +87,27 @@ def find_telling_features(features: Floats, y: NDArray[np.generic], group: NDArr
             shuffled[rows] = targets[rng.permutation(rows)]
         by_chance.append(measure_strength(features, shuffled, group))
     mean, spread = np.mean(by_chance, axis=0), np.std(by_chance, axis=0, ddof=1)
-    clearly = measure_strength(features, targets, group) > mean + CLEARLY * spread
-    inside = sum(len(rows) * features[rows].var(0) for rows in by_group) / len(features)
-    found = np.flatnonzero(clearly | (inside < OF_THE_GROUP * features.var(0)))
-    return found if clearly.any() else np.arange(features.shape[1])
+    return np.asarray(measure_strength(features, targets, group) > mean + CLEARLY * spread)
+
+
+def tells_by_order(values: Floats, y: NDArray[np.generic], group: NDArray[np.intp], seed: int) -> bool:
+    """Do rows of a group whose values (N,) are neighbours have more similar targets than any two of its rows? Names do not tell by order.
+
+    Examples
+    --------
+    >>> group, values = np.divmod(np.arange(120), 30)
+    >>> names = np.random.default_rng(0).permutation(30)[values]
+    >>> [tells_by_order(numbers, np.sin(values / 5), group, seed=0) for numbers in (values, names)]
+    [True, False]
+    """
+    rng, targets = np.random.default_rng(seed), _columns_of(y)
+
+    def differ(by_group: list[NDArray[np.intp]]) -> float:
+        return float(sum(np.square(np.diff(targets[rows], axis=0)).sum() for rows in by_group))
+
+    by_group = [rows[np.argsort(values[rows], kind="stable")] for rows in _split(group)]
+    by_chance = [differ([rng.permutation(rows) for rows in by_group]) for _ in range(N_SHUFFLES)]
+    return differ(by_group) < float(np.mean(by_chance) - ORDERED * np.std(by_chance, ddof=1))
 
 
 def measure_strength(features: Floats, targets: Floats, group: NDArray[np.intp]) -> Floats:

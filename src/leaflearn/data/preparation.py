@@ -1,7 +1,7 @@
 """From the columns of a table to features, which are numbers of about one size, and from each feature back to its column.
 
 numbers, dates    the number itself, or the day, in standard units; holes get the median, and where they are many a column of their own
-categories        a column of zeros and ones for each common value
+categories        a column of zeros and ones for each common value, and for each item where a column names what was labelled
 text              a few directions in which the texts differ most, by their words
 """
 
@@ -22,6 +22,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from leaflearn.data.column_kinds import MANY_HOLES, MANY_WORDS, ROW_NUMBERS, Column, find_kind, read_columns, read_texts
 from leaflearn.data.feature_choice import choose_features
+from leaflearn.data.items import ITEM
 from leaflearn.data.table_text import warn
 from leaflearn.data.tables import find_column, list_names
 
@@ -64,22 +65,27 @@ class Preparation:
     kept: NDArray[np.intp] = field(default_factory=lambda: np.arange(0))
 
     @classmethod
-    def of(cls, frame: Any, y: NDArray[Any], group: NDArray[np.intp], seed: int, keep_named: bool = False) -> Preparation:
+    def of(
+        cls, frame: Any, y: NDArray[Any], group: NDArray[np.intp], seed: int, keep_named: bool = False, known: Sequence[Column] = ()
+    ) -> Preparation:  # fmt: skip
         """Look at the columns and learn from them. The targets `y` (N,) are asked only where there are too many features.
 
-        With `keep_named` somebody chose these columns, and row numbers or names of the group are not taken for a mistake.
+        With `keep_named` somebody chose these columns, and row numbers or names of the group are not taken for a mistake. Of some
+        columns it may be `known` what they hold, see `data/items.py`.
         """
-        columns = _bound([find_kind(frame[name], name) for name in frame.columns])
+        told = {column.name: column for column in known}
+        columns = _bound([told.get(name) or find_kind(frame[name], name) for name in frame.columns])
         if keep_named:
             columns = [Column(column.name, "number") if column.form == ROW_NUMBERS else column for column in columns]
         else:
             columns = [_leave_out_alias(frame, column, group) for column in columns]
         _tell_left_out(columns)
         found = cls(tuple(columns), {})._fitted(frame, seed)
-        kept = choose_features(found(frame), y, group, MOST_FEATURES)
-        if len(kept) < len(found.kept):
-            warn(f"The columns give {len(found.kept):,} features; the {len(kept)} were kept that go with the target inside the groups.")
-        return found.narrowed(frame, kept, seed)
+        others = np.flatnonzero(~found.is_item)
+        chosen = others[choose_features(found(frame)[:, others], y, group, MOST_FEATURES)]
+        if len(chosen) < len(others):
+            warn(f"The columns give {len(others):,} features; the {len(chosen)} were kept that go with the target inside the groups.")
+        return found.narrowed(frame, np.union1d(chosen, np.flatnonzero(found.is_item)), seed)
 
     def narrowed(self, frame: Any, kept: NDArray[np.intp], seed: int) -> Preparation:
         """Only these of the features, and only the columns that they come from; `frame` and `seed` as in `of`."""
@@ -108,6 +114,12 @@ class Preparation:
         """The column that each feature comes from."""
         names = self._all_names()
         return [names[i][0] for i in self.kept]
+
+    @property
+    def is_item(self) -> NDArray[np.bool_]:
+        """Which features each stand for one item that was labelled, shape (F,)."""
+        items = {column.name for column in self.columns if column.form == ITEM}
+        return np.array([column in items for column in self.feature_columns], dtype=bool)
 
     def __call__(self, frame: Any, what: str = "the table") -> Floats:
         """The features of the rows, shape (N, F)."""
@@ -207,7 +219,7 @@ def _bound(columns: list[Column]) -> list[Column]:
     most = max(1, MOST_ZERO_ONE // n_categories)
     found, n_texts = [], 0
     for column in columns:
-        if column.kind == "category":
+        if column.kind == "category" and column.form != ITEM:
             column = Column(column.name, column.kind, column.form, column.values[:most])
         n_texts += column.kind == "text"
         too_many = column.kind == "text" and n_texts > MOST_TEXT_COLUMNS

@@ -28,6 +28,7 @@ from leaflearn.estimators.diagnostics import diagnose
 from leaflearn.estimators.engines import ENGINES, Examples, Fitting, find_start_for, read_conflict, starts_from_conflict
 from leaflearn.estimators.identification import posterior
 from leaflearn.estimators.inputs import check_rows, check_weights, check_X
+from leaflearn.estimators.item_reading import ItemReading
 from leaflearn.estimators.local_models import LocalModels
 from leaflearn.estimators.memory import remember
 from leaflearn.estimators.novelty import HeldOut, choose_held_out
@@ -258,8 +259,8 @@ class BaseLeaf(AnsweringContexts, ChangingContexts, SharedModels, BaseEstimator)
             warnings.warn(f"The fit may not be right. {' '.join(found.doubts)}", RecoveryWarning, stacklevel=3)
 
     def _outputs_to(self, reading: Reading | None) -> NDArray[np.float64] | None:
-        """What networks answer to the rows of a reading, (N', K, D); classes are not compared."""
-        if reading is None or self._engine == "refit" or hasattr(self, "classes_"):
+        """What networks answer to the rows of a reading, (N', K, D); classes are not compared, and between items there is nothing."""
+        if reading is None or isinstance(reading, ItemReading) or self._engine == "refit" or hasattr(self, "classes_"):
             return None
         return self._local_models.outputs(reading.x[reading.rows])
 

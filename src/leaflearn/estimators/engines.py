@@ -26,6 +26,7 @@ from leaflearn.core.refitting import refit
 from leaflearn.core.row_losses import ClassRowLoss, Fitted, SquaredRowLoss
 from leaflearn.core.training import Callback
 from leaflearn.estimators.inputs import Scaling
+from leaflearn.estimators.item_reading import ItemReading, find_items, start_from_items
 from leaflearn.estimators.local_models import LocalModels, NetworkModels, RefittedModels, to_tensor
 from leaflearn.estimators.progress import ProgressBar
 from leaflearn.networks import mlp
@@ -167,6 +168,9 @@ def find_start_for(estimator: Any, examples: Examples, random_state: np.random.R
     n_classes = examples.n_outputs if examples.is_classifier else 0
     n_contexts = None if is_open else int(estimator.n_contexts)
     seed = int(random_state.randint(2**31 - 1))
+    items = find_items(examples.X, examples.group)
+    if items is not None:
+        return start_from_items(items, examples.y, examples.group, n_contexts, n_classes, seed)
     try:
         start = find_start(x, examples.y, examples.group, n_contexts, n_classes, seed, estimator.init == "seeded")
         return _mark_wrong_labels(start, x, examples, seed) if examples.is_classifier and start.is_trusted else start
@@ -201,12 +205,15 @@ def starts_from_conflict(estimator: Any) -> bool:
 
 
 def read_conflict(examples: Examples, random_state: np.random.RandomState) -> Reading | None:
-    """The data as smooth models see them, for a second opinion; None where they cannot, or where groups are single rows."""
+    """The data as smooth models see them, or as mean answers to items do, for a second opinion; None where neither can."""
     x = as_numbers(examples.X) if np.bincount(examples.group).max() > 1 else None
     if x is None:
         return None
     seed = int(random_state.randint(2**31 - 1))
-    return Reading.of(x, examples.y, examples.group, examples.n_outputs if examples.is_classifier else 0, seed)
+    n_classes, items = examples.n_outputs if examples.is_classifier else 0, find_items(examples.X, examples.group)
+    if items is not None:
+        return ItemReading.of_items(x, items, examples.y, examples.group, n_classes, seed)
+    return Reading.of(x, examples.y, examples.group, n_classes, seed)
 
 
 def _selection(start: Start | None) -> dict[str, NDArray[Any]]:

@@ -16,10 +16,14 @@ from leaflearn.networks import convnet
 
 NAMES = ("mlp", "linear", "boosting", "convnet")
 FROM_FILE = "module:"
+FREELY = 10.0  # may lines follow the few answers to an item, in scikit-learn's unit of such freedom
 
 
-def make_named(name: str, is_classifier: bool) -> Any:
+def make_named(name: str, is_classifier: bool, of_items: bool = False) -> Any:
     """What `local_model` of an estimator has to be for this name.
+
+    Where most inputs say which item a row is about (`of_items`), straight lines see them as they are: in standard units an item with few
+    answers would be a large number, and be learnt by heart.
 
     Examples
     --------
@@ -33,6 +37,8 @@ def make_named(name: str, is_classifier: bool) -> Any:
     if name.startswith(FROM_FILE):
         return load_factory(name)
     if name == "linear":
+        if of_items:
+            return LogisticRegression(C=FREELY, max_iter=1000) if is_classifier else Ridge(alpha=1 / FREELY)
         return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000) if is_classifier else Ridge())
     if name == "boosting":
         return HistGradientBoostingClassifier() if is_classifier else HistGradientBoostingRegressor()

@@ -69,7 +69,7 @@ def compare_with_one_model(
     >>> errors.contexts < 0.01 < errors.one_model
     True
     """
-    split = _hold_out(group, seed)
+    split = hold_out(group, seed)
     if split is None:
         return None
     learn, held = split
@@ -93,7 +93,7 @@ def are_missed(features: NDArray[np.float64], kept: Rows, y: NDArray[Any], group
     >>> [are_missed(features, np.array(kept), y, group, contexts, seed=0) for kept in ([0], [0, 1])]
     [True, False]
     """
-    split = _hold_out(group, seed)
+    split = hold_out(group, seed)
     if split is None:
         return True
     learn, held = split
@@ -107,14 +107,20 @@ def are_missed(features: NDArray[np.float64], kept: Rows, y: NDArray[Any], group
             if len(rows) < 2 or len(np.unique(y[rows])) < 2:
                 return True
             model = kind(random_state=seed, max_iter=50).fit(x[rows], y[rows])
-            loss[mine] = _row_losses(model.predict(x[held[mine]]), y[held[mine]])
+            loss[mine] = row_losses(model.predict(x[held[mine]]), y[held[mine]])
         losses.append(loss)
     gain = losses[1] - losses[0]
     return bool(losses[0].mean() < HELPS * losses[1].mean() and gain.mean() > 2.0 * gain.std() / math.sqrt(len(gain)))
 
 
-def _hold_out(group: Rows, seed: int) -> tuple[Rows, Rows] | None:
-    """Rows to learn from and rows to ask for, of as many groups as have enough rows."""
+def hold_out(group: Rows, seed: int) -> tuple[Rows, Rows] | None:
+    """Rows to learn from and rows to ask for, of as many groups as have enough rows; None where all are single rows.
+
+    Examples
+    --------
+    >>> [len(rows) for rows in hold_out(np.repeat(np.arange(4), 10), seed=0)]
+    [32, 8]
+    """
     rng, size = np.random.default_rng(seed), np.bincount(group)
     if size.max() < 2:
         return None
@@ -147,10 +153,17 @@ def _answers(quick: Any, X: NDArray[Any], y: NDArray[Any], group: Rows, learn: R
     return answers
 
 
-def _row_losses(answers: NDArray[Any], y: NDArray[Any]) -> NDArray[np.float64]:
+def row_losses(answers: NDArray[Any], y: NDArray[Any]) -> NDArray[np.float64]:
+    """Squared errors of values; of labels, which are wrong.
+
+    Examples
+    --------
+    >>> row_losses(np.array(["a", "b"]), np.array(["a", "c"]))
+    array([0., 1.])
+    """
     return np.square(answers - y) if y.dtype.kind == "f" else np.asarray(answers != y, dtype=np.float64)
 
 
 def _error(answers: NDArray[Any], y: NDArray[Any]) -> float:
-    mean = float(_row_losses(answers, y).mean())
+    mean = float(row_losses(answers, y).mean())
     return math.sqrt(mean) if y.dtype.kind == "f" else mean

@@ -7,7 +7,6 @@ features, so contexts of taste are found by LEAF with a logistic regression for 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Self
 
@@ -18,8 +17,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted
 
 from leaflearn.estimators.classifier import LeafClassifier
+from leaflearn.estimators.few_answers import warn_of_few_answers
 from leaflearn.estimators.identification import Identification
-from leaflearn.recipe import RecoveryWarning
 
 Array = NDArray[Any]
 
@@ -160,12 +159,5 @@ class LeafRanker(BaseEstimator):
 
     def _warn_if_too_few(self, workers: Array) -> None:
         """Yes or no tells little: K tastes can be told apart from answers to the same questions only where workers give 2K - 1 of them."""
-        answers = int(np.median(np.unique(workers, return_counts=True)[1]))
-        needed = 2 * self.leaf_.n_contexts_ - 1
-        if answers < needed:
-            warnings.warn(
-                f"Half of the workers gave at most {answers} answers. By yes or no alone {self.leaf_.n_contexts_} contexts cannot be told"
-                f" apart from fewer than {needed} a worker; ask for more answers, or for fewer contexts.",
-                RecoveryWarning,
-                stacklevel=3,
-            )
+        sizes = np.unique(workers, return_counts=True)[1]
+        warn_of_few_answers(sizes, self.leaf_.n_contexts_, 2 * self.leaf_.n_contexts_ - 1, "workers", "worker")

@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leaflearn.data.table_rows import name_sources
+from leaflearn.data.table_text import warn
 from leaflearn.data.tables import find_column, list_names
+from leaflearn.estimators.identification import SURE
 
 ROWS_AT_ONCE = 50_000
 
@@ -41,6 +43,7 @@ class Answers:
     def by_support(self, support: Any, what: str) -> Any:
         """Each row in the context that a few labelled rows of its source tell."""
         found = self.model.identify(support, what, self.images)
+        _warn_of_guesses(found)
         contexts, sure = found["context"].to_numpy(), found["probability"].to_numpy()
         has_groups = self.model.group is not None and self.model.group in self.frame.columns and self.model.group in support.columns
         if not has_groups and len(found) > 1:
@@ -119,3 +122,17 @@ class Answers:
             raise ValueError(f"The target {self.model.target!r} is a quantity, which has no probabilities of labels; leave out --proba.")
         found: Callable[..., NDArray[np.float64]] = getattr(self.model.estimator_, method)
         return found
+
+
+def _warn_of_guesses(found: Any) -> None:
+    """Say so where labelled rows leave the context of a source open, or fit none: its rows are answered all the same."""
+    is_new = found["is_new"].to_numpy(dtype=bool)
+    is_open = (found["probability"].to_numpy() < SURE) & ~is_new
+    if is_open.any():
+        names = list_names(found["group"][is_open])
+        warn(
+            f"The labelled rows leave the context of {names} open, and the likeliest one is taken; `leaflearn identify` says what to label."
+        )
+    if is_new.any():
+        names = list_names(found["group"][is_new])
+        warn(f"The labelled rows of {names} fit no known context, so the answers may be wrong; fit again with more of such rows.")

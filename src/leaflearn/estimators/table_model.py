@@ -12,6 +12,7 @@ from sklearn.base import clone
 
 from leaflearn.core.training import Callback
 from leaflearn.data.feature_choice import find_telling_features
+from leaflearn.data.frames import to_frame
 from leaflearn.data.picture_files import PictureFiles, find_picture_column
 from leaflearn.data.preparation import Preparation
 from leaflearn.data.table_rows import (
@@ -26,11 +27,14 @@ from leaflearn.data.table_target import Target, find_target
 from leaflearn.data.table_text import warn
 from leaflearn.data.tables import find_column
 from leaflearn.estimators.classifier import LeafClassifier
+from leaflearn.estimators.few_answers import count_answers_needed, warn_of_few_answers
+from leaflearn.estimators.kept_warnings import keeping_warnings
 from leaflearn.estimators.named_local_models import FROM_FILE, make_named
 from leaflearn.estimators.one_model import HeldOutErrors, are_missed, compare_with_one_model
 from leaflearn.estimators.regressor import LeafRegressor
 from leaflearn.estimators.settling import count_rows_to_settle
 from leaflearn.estimators.table_answers import Answers
+from leaflearn.estimators.table_items import find_item_columns
 from leaflearn.estimators.table_saving import load_table_model, save_table_model
 
 BETTER = 0.8  # of the error, or less: then another local model is worth a word
@@ -56,7 +60,8 @@ class TableModel:
     task : {"auto", "classification", "regression"}, default="auto"
         Whether the target is a label or a quantity; "auto" takes text and few whole numbers for labels.
     local_model : str, default=None
-        "mlp", "linear", "boosting", or "module:PATH.py:FACTORY"; for pictures also "convnet". None is a network that suits the data.
+        "mlp", "linear", "boosting", or "module:PATH.py:FACTORY"; for pictures also "convnet". None is a network that suits the data, and
+        straight lines where the data are answers to items that have to be told apart one by one.
     features : list of str, default=None
         The columns to learn from, all of which are then kept; by default all but the target and the group, without those that tell nothing.
     drop : list of str, default=()
@@ -84,6 +89,10 @@ class TableModel:
         Rows of each group, in the order of `estimator_.groups_`.
     n_rows_ : int
         Rows that were learnt from.
+    warnings_ : list of str
+        What the fit warned of, in its own words; empty in models that were saved before warnings were kept.
+    telling_columns_ : list of str
+        The columns that were learnt from: those that go with the target inside the groups, or tell groups apart, or were named.
 
     Examples
     --------
@@ -130,6 +139,7 @@ class TableModel:
         self.errors_: HeldOutErrors | None
         self.group_sizes_: NDArray[np.intp]
         self.n_rows_: int
+        self.warnings_: list[str]
 
     def fit(
         self, frame: Any, what: str = "the table", on_stage: Callable[[str], None] = _ignore, callbacks: Sequence[Callback] = ()
@@ -138,8 +148,9 @@ class TableModel:
 
         Parameters
         ----------
-        frame : pandas.DataFrame
-            The table.
+        frame : pandas.DataFrame, or another kind of table
+            The table: also a frame of polars, a table of pyarrow, a Hugging Face data set, or a mapping from names to columns. So it is
+            wherever a table is asked for.
         what : str
             What it is called in errors.
         on_stage : callable
@@ -152,8 +163,18 @@ class TableModel:
         self
             The fitted model.
         """
+        with keeping_warnings() as self.warnings_:
+            self._fit(frame, what, on_stage, callbacks)
+        return self
+
+    @property
+    def telling_columns_(self) -> list[str]:
+        """The columns that were learnt from; see the class."""
+        return list(dict.fromkeys(self.preparation_.used))
+
+    def _fit(self, frame: Any, what: str, on_stage: Callable[[str], None], callbacks: Sequence[Callback]) -> None:
         on_stage("looking at the columns")
-        frame = frame.reset_index(drop=True)
+        frame = to_frame(frame, what)
         columns = choose_columns(list(frame.columns), self.target, self.group, self.features, self.drop, what)
         rows = keep_rows_with_group(keep_rows_with_target(frame, self.target, what), self.group, what)
         self.target_ = find_target(rows[self.target], self.task)
@@ -172,7 +193,7 @@ class TableModel:
         self.errors_ = compare_with_one_model(self.estimator_, X, y, group, self.estimator_.contexts_, self.random_state)
         self._advise_straight_lines(X, y, group)
         self.n_rows_, self.group_sizes_ = len(rows), np.bincount(group)
-        return self
+        self._warn_of_few_answers()
 
     def identify(self, frame: Any, what: str = "the table", images: Path | None = None) -> Any:
         """Find the context of new sources from a few labelled rows of each.
@@ -194,7 +215,7 @@ class TableModel:
         """
         import pandas  # type: ignore[import-untyped]
 
-        rows = keep_rows_with_target(frame.reset_index(drop=True), self.target, what)
+        rows = keep_rows_with_target(to_frame(frame, what), self.target, what)
         names = name_sources(rows, self.group)
         X, y = self.features_of(rows, what, images), self.target_.read(rows[self.target])
         found = self.estimator_.identify(X, y, groups=names)
@@ -254,13 +275,13 @@ class TableModel:
         pandas.DataFrame
             context, probability and prediction of each row, or prediction_0, prediction_1, ... with `each`.
         """
-        answers = Answers(self, frame.reset_index(drop=True), what, proba, images, on_row)
+        answers = Answers(self, to_frame(frame, what), what, proba, images, on_row)
         if each:
             return answers.of_each_context()
         if by_group:
             return answers.by_training_group()
         if support is not None:
-            return answers.by_support(support, support_what)
+            return answers.by_support(to_frame(support, support_what), support_what)
         if context is None and self.estimator_.n_contexts_ > 1:
             raise ValueError(f"The model has {self.estimator_.n_contexts_} contexts; say in which of them, or in each, rows are answered.")
         return answers.in_context(context or 0)
@@ -315,8 +336,11 @@ class TableModel:
 
     def _prepare(self, frame: Any, y: NDArray[Any], group: Rows, what: str) -> NDArray[Any]:
         if self.images is None:
-            self.local_model_ = self.local_model or "mlp"
-            self.preparation_ = Preparation.of(frame, y, group, self.random_state, keep_named=self.features is not None)
+            is_named = self.features is not None
+            n_contexts = None if self.contexts == "auto" else int(self.contexts)
+            known = find_item_columns(frame, y, group, self.group, n_contexts, is_named, self.local_model == "linear")
+            self.preparation_ = Preparation.of(frame, y, group, self.random_state, is_named, known)
+            self.local_model_ = self.local_model or ("linear" if self._has_items else "mlp")
             return self.preparation_(frame, what)
         named = self.image_column is not None
         self.preparation_ = PictureFiles(
@@ -332,8 +356,13 @@ class TableModel:
 
     def _make_estimator(self, callbacks: Sequence[Callback]) -> Any:
         kind = LeafClassifier if self.target_.is_label else LeafRegressor
-        local_model = make_named(self.local_model_, self.target_.is_label)
+        local_model = make_named(self.local_model_, self.target_.is_label, of_items=self._has_items)
         return kind(self.contexts, local_model=local_model, random_state=self.random_state, callbacks=list(callbacks) or None)
+
+    @property
+    def _has_items(self) -> bool:
+        """Are these answers to items that are told apart one by one?"""
+        return isinstance(self.preparation_, Preparation) and bool(self.preparation_.is_item.any())
 
     def _fit_estimator(self, X: NDArray[Any], y: NDArray[Any], names: NDArray[Any], group: Rows, frame: Any) -> NDArray[Any]:
         """Fit to the features that tell something, and to all of them where the others are missed; gives back the features.
@@ -341,7 +370,7 @@ class TableModel:
         Columns that have nothing to do with the target hide the contexts from the search, and networks learn them by heart.
         """
         telling = np.arange(X.shape[1])
-        if isinstance(self.preparation_, Preparation) and self.features is None:
+        if isinstance(self.preparation_, Preparation) and self.features is None and not self._has_items:
             telling = find_telling_features(X, y, group, self.random_state)
         self.estimator_.fit(X[:, telling], y, groups=names)
         if len(telling) == X.shape[1]:
@@ -353,6 +382,13 @@ class TableModel:
         assert isinstance(self.preparation_, Preparation)
         self.preparation_ = self.preparation_.narrowed(frame, telling, self.random_state)
         return X[:, telling]
+
+    def _warn_of_few_answers(self) -> None:
+        """Say so where yes or no to items is all that is known, and it is too little to tell contexts apart."""
+        is_yes_or_no = self.target_.is_label and len(self.estimator_.classes_) == 2
+        if self._has_items and is_yes_or_no and len(self.telling_columns_) == 1 and self.contexts != 1:
+            n_contexts = max(2, self.estimator_.n_contexts_)
+            warn_of_few_answers(self.group_sizes_, n_contexts, count_answers_needed(n_contexts), f"groups in {self.group!r}", "group")
 
     def _advise_straight_lines(self, X: NDArray[Any], y: NDArray[Any], group: Rows) -> None:
         """Networks learn small tables by heart; where straight lines do better on held-out rows, say so."""

@@ -35,6 +35,7 @@ def save_table_model(model: Any, folder: str | Path) -> None:
         "rows": model.n_rows_,
         "group_sizes": model.group_sizes_.tolist(),
         "errors": None if model.errors_ is None else asdict(model.errors_),
+        "warnings": model.warnings_,
     }
     if isinstance(prepare, Preparation):
         parts = {**parts, PARTS: pack_objects(prepare.parts, "the preparation of the columns")}
@@ -62,11 +63,18 @@ def _rebuild(make: Callable[..., Any], model: Model) -> Any:
     found.target_ = Target(**about["target"])
     found.n_rows_, found.group_sizes_ = int(about["rows"]), np.array(about["group_sizes"], dtype=np.intp)
     found.errors_ = None if about["errors"] is None else HeldOutErrors(**about["errors"])
+    found.warnings_ = _sentences(about.get("warnings", []))  # folders of before did not keep any
     if about["table"] is None:
         found.preparation_ = PictureFiles(**about["pictures"])
     else:
         found.preparation_ = Preparation.from_json(about["table"], unpack_objects(model.part(PARTS), PARTS))
     return found
+
+
+def _sentences(kept: Any) -> list[str]:
+    if not isinstance(kept, list) or not all(isinstance(sentence, str) for sentence in kept):
+        raise TypeError("warnings are a list of sentences")
+    return kept
 
 
 def _factory(model: Any, given: str | None) -> Any:

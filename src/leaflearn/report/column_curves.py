@@ -25,6 +25,7 @@ FEW_VALUES = 12  # of a number: then each is a place of its own
 TAIL = 0.02  # of the rows on either side that a curve leaves out
 N_ASKED = 200_000  # answers of each context, at most and about
 FEWEST_ROWS, MOST_ROWS = 30, 200  # into which values are put
+MOST_CELLS = 2 * 10**7  # of features that are asked at once, about
 MISSING, OTHER = "(missing)", "(any other)"
 
 Floats = NDArray[np.float64]
@@ -134,6 +135,7 @@ def _follow(model: Any, column: Column, X: NDArray[Any], sample: NDArray[Any], r
         values, share, features = _number_values(prepare, column, X, own, value_at[0])
     else:
         values, share, features = _category_values(prepare, column, X, own, rows)
+    sample = sample[: max(1, MOST_CELLS // features.size)]  # of hundreds of items not all values are put into all rows
     asked = np.repeat(sample[None], len(values), axis=0)  #                                         (G, n, F)
     asked[:, :, own] = features[:, None]
     answers = ask_each(model, asked.reshape(-1, sample.shape[1]))

@@ -6,6 +6,8 @@ import base64
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from leaflearn.data.preparation import Preparation
 from leaflearn.report.column_curves import ColumnCurve, find_drawn
 from leaflearn.report.context_words import name_answer, show_answer, show_value
@@ -19,6 +21,7 @@ from leaflearn.report.safe_text import Html, isolated, join, name
 MOST_CHARTS, MOST_LISTED = 6, 30
 WORTH_DRAWING = 0.1  # of the first column's parting
 MOST_VALUES = 12  # of a category in a chart
+MANY_VALUES = 25  # more than any column has but one that names items
 SHORT = 16  # characters of a cell that stay in one line
 HOW = (
     "Each curve is the mean answer of a context when the value of one column is put into the same rows and all other columns stay as they "
@@ -89,13 +92,19 @@ def _plain_words(model: Any, curve: ColumnCurve, place: int) -> str:
 
 
 def _shorten(curve: ColumnCurve) -> ColumnCurve:
-    """The most frequent values of a category that has many."""
+    """The most frequent values of a category that has many; of hundreds of items, those on which the contexts differ most."""
     if curve.kind != "category" or len(curve.values) <= MOST_VALUES:
         return curve
-    kept = sorted((-curve.share).argsort(kind="stable")[:MOST_VALUES].tolist())
+    order = np.ptp(curve.answers, axis=1) if _has_items(curve) else curve.share
+    kept = sorted((-order).argsort(kind="stable")[:MOST_VALUES].tolist())
     return ColumnCurve(
         curve.column, curve.kind, [curve.values[i] for i in kept], curve.share[kept], curve.answers[kept], curve.label, curve.parting
     )
+
+
+def _has_items(curve: ColumnCurve) -> bool:
+    """Are these names of items, on which contexts differ one by one? Other categories have few values."""
+    return len(curve.values) > MANY_VALUES and curve.answers.shape[1] > 1
 
 
 def _caption(curve: ColumnCurve, shown: ColumnCurve) -> Html:
@@ -103,6 +112,7 @@ def _caption(curve: ColumnCurve, shown: ColumnCurve) -> Html:
     verb = "The contexts part by" if curve.answers.shape[1] > 1 else "The answer moves by"
     left = len(curve.values) - len(shown.values)
     rest = f" {count(left, 'rarer value')} {'is' if left == 1 else 'are'} not drawn." if left else ""
+    rest = f" {count(left, 'value')} on which they differ less {'is' if left == 1 else 'are'} not drawn." if _has_items(curve) else rest
     return Html(f"{verb} {_show_parting(curve)} along {name(curve.column, 60)}.{rest}")
 
 

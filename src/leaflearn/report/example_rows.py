@@ -117,6 +117,8 @@ def _find_most_different(model: Any, X: NDArray[Any], groups: NDArray[Any]) -> l
     chosen = np.random.default_rng(0).permutation(len(X))[:MOST_ASKED]
     answers = ask_each(model, X[chosen])  #                                                         (n, K, D)
     order = np.argsort(-np.ptp(answers, axis=1).max(1), kind="stable")
+    differs = [len(set(pattern)) > 1 for pattern in _patterns(answers[order])]  # quantities always do
+    order = order[differs] if any(differs) else order
     return [(int(chosen[i]), answers[i]) for i in order[_pick(_patterns(answers[order]), groups[chosen[order]])]]
 
 

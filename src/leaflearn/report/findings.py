@@ -12,6 +12,7 @@ from leaflearn.report.number_text import count, show_number, show_share
 from leaflearn.report.safe_text import Html, join, name
 
 MOST_NAMES = 5
+MOST_NAMED_CONTEXTS, MOST_NAMED_GROUPS = 3, 12  # in the first paragraph
 CLEARLY_LESS = 0.95  # of one model's error, or less: then the contexts are worth their while
 
 
@@ -23,7 +24,7 @@ def tell_findings(model: Any, n_notices: int) -> Html:
     >>> from types import SimpleNamespace
     >>> fitted = {"usage_": np.ones(1), "contexts_": np.zeros(4, dtype=int), "probabilities_": np.ones((4, 1)), "groups_": np.arange(4)}
     >>> estimator = SimpleNamespace(**fitted, n_contexts_=1, converged_=True)
-    >>> model = SimpleNamespace(estimator_=estimator, target="effect", group="site", n_rows_=40, errors_=None)
+    >>> model = SimpleNamespace(estimator_=estimator, target="effect", group="site", n_rows_=40, errors_=None, contexts="auto")
     >>> "One context was found in 4 groups (by <bdi>site</bdi>, 40 rows)" in tell_findings(model, 0)
     True
     """
@@ -49,15 +50,31 @@ def _tell_contexts(model: Any) -> Html:
         data = f"{count(len(estimator.groups_), 'group')} (by {name(model.group)}, {data})"
     idle = estimator.n_contexts_ - used
     unused = f" {count(idle, 'further context')} {'has' if idle == 1 else 'have'} no groups." if idle else ""
+    if model.contexts == 1:
+        return Html(f"One context was asked for in {data}: one model answers {name(model.target)} for all of them.")
     if used == 1:
         return Html(
-            f"One context was found in {data}: the groups do not contradict each other on {name(model.target)}, "
+            f"One context was found in {data}: the groups do not clearly contradict each other on {name(model.target)}, "
             f"and one model answers for all.{unused}"
         )
     return Html(
         f"<strong>{used} contexts</strong> were found in {data}. Groups of one context answer alike. Groups of different contexts give "
-        f"different answers for {name(model.target)} on the same input, so no single model can be right for all of them.{unused}"
+        f"different answers for {name(model.target)} on the same input, so no single model can be right for all of them."
+        f"{_name_the_others(model)}{unused}"
     )
+
+
+def _name_the_others(model: Any) -> str:
+    """Who is not with the most, where two or three contexts have few enough groups to be named."""
+    estimator = model.estimator_
+    if model.group is None or estimator.n_contexts_ > MOST_NAMED_CONTEXTS:
+        return ""
+    told = ""
+    for k in range(1, estimator.n_contexts_):
+        groups = estimator.groups_[estimator.contexts_ == k]
+        if 0 < len(groups) <= MOST_NAMED_GROUPS:
+            told += f" Context {k} holds {join((name(group, 40) for group in groups), ', ')}."
+    return told
 
 
 def _key_figures(model: Any) -> list[tuple[str, Html, Html]]:

@@ -19,7 +19,7 @@ CRITERIA = {
     "icl": "ICL",
 }
 HEADING = "Error on held-out rows by number of contexts"
-HOW = "Smooth models stood in for the local models. Errors are in units of what a constant answer leaves unexplained."
+HOW = "{} stood in for the local models. Errors are in units of what a constant answer leaves unexplained."
 
 
 def tell_selection(model: Any) -> Html:
@@ -36,7 +36,8 @@ def tell_selection(model: Any) -> Html:
     if len(selection.get("n_contexts", ())) < 2:
         return paragraph(f"{how} No other number was tried.")
     rule = "" if given else " It is the smallest that no larger one clearly beats on held-out rows."
-    return Html(f"{paragraph(f'{how}{rule} {HOW}')}<div class='charts'>{_chart(model)}</div>{_numbers(model)}")
+    stand_ins = HOW.format("Mean answers to the items" if "mean answers to the items" in model.estimator_.init_ else "Smooth models")
+    return Html(f"{paragraph(f'{how}{rule} {stand_ins}')}<div class='charts'>{_chart(model)}</div>{_numbers(model)}")
 
 
 def _chart(model: Any) -> Html:

@@ -16,6 +16,9 @@ from leaflearn.report.training_rows import TrainingRows
 
 MOST_COLUMNS, MOST_ROWS = 12, 20
 AGREE = 0.9  # of the groups, weighed by how clearly they tell: below, equally good starts disagree
+SINGLE_ROWS = ("Every group has a single row", "Every group in ", "No column of groups was given")  # how warnings of these begin
+DOUBTS = ("The fit may not be right", "The contexts may not be", "Half of the ", "The groups in ", "No two groups", SINGLE_ROWS[0])
+OF_CELLS = ("as missing.", " is missing in ")  # what stands in warnings of single cells
 ADVICE_ON_A_ROW = "Check these cells; if they are what they should be, nothing has to be done."
 ADVICE_ON_A_FIT = "Follow the advice in the sentence, fit again, and write this page anew."
 
@@ -48,12 +51,11 @@ def collect_notices(model: Any, rows: TrainingRows | None) -> list[Notice]:
     """
     kept = [str(sentence) for sentence in getattr(model, "warnings_", ())]
     told = list(dict.fromkeys([*kept, *([] if rows is None else rows.warnings)]))
-    found = [_from_sentence(sentence) for sentence in told]
+    found = [_from_sentence(sentence) for sentence in told if not sentence.startswith("Columns were left out: ")]  # that comes with advice
     if not any(notice.is_about_the_fit for notice in found):
         found = [*_doubts(model), *found]
-    if not any("were left out: " in sentence for sentence in kept):
-        found += _left_out(model)
-    found += _single_rows(model) + _outliers(model, rows) + _no_gain(model) + _other_rows(rows)
+    found += _left_out(model) + ([] if any(sentence.startswith(SINGLE_ROWS) for sentence in kept) else _single_rows(model))
+    found += _outliers(model, rows) + _no_gain(model) + _other_rows(rows)
     return sorted(found, key=lambda notice: not notice.is_about_the_fit)
 
 
@@ -77,8 +79,10 @@ def tell_notices(notices: list[Notice]) -> Html:
 
 def _from_sentence(sentence: str) -> Notice:
     """A warning in the words that the user saw, in which names of columns stand."""
-    is_doubt = sentence.startswith(("The contexts may not be", "Every group has a single row"))
-    return Notice(Html(f"<bdi>{from_text(plain(sentence, 1000))}</bdi>"), Html(ADVICE_ON_A_FIT if is_doubt else ADVICE_ON_A_ROW), is_doubt)
+    is_doubt = sentence.startswith(DOUBTS)
+    is_of_cells = any(words in sentence for words in OF_CELLS)
+    advice = ADVICE_ON_A_FIT if is_doubt else ADVICE_ON_A_ROW if is_of_cells else ""  # all others say themselves what to do
+    return Notice(Html(f"<bdi>{from_text(plain(sentence, 1000))}</bdi>"), Html(advice), is_doubt)
 
 
 def _doubts(model: Any) -> list[Notice]:
@@ -114,7 +118,8 @@ def _left_out_for(reason: str, columns: list[str]) -> Notice:
     shown = join((name(column, 60) for column in columns[:MOST_COLUMNS]), ", ")
     more = f" and {len(columns) - MOST_COLUMNS} more" if len(columns) > MOST_COLUMNS else ""
     what = f"{count(len(columns), 'column')} {'was' if len(columns) == 1 else 'were'} not learnt from ({from_text(reason)}): {shown}{more}."
-    return Notice(Html(what), Html("To learn from them nevertheless, name all columns to learn from with <code>--features</code>."))
+    them = "it" if len(columns) == 1 else "them"
+    return Notice(Html(what), Html(f"To learn from {them} nevertheless, name all columns to learn from with <code>--features</code>."))
 
 
 def _single_rows(model: Any) -> list[Notice]:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leaflearn.data.fingerprint import fingerprint
+from leaflearn.data.frames import to_frame
 from leaflearn.data.preparation import Preparation
 from leaflearn.data.table_rows import keep_rows_with_group, keep_rows_with_target, name_groups
 from leaflearn.data.table_text import TableWarning
@@ -62,7 +63,7 @@ def read_training_rows(model: Any, frame: Any, what: str = "the table") -> Train
     >>> read_training_rows(model, table).is_same, read_training_rows(model, table[::-1]).is_same
     (True, False)
     """
-    frame = frame.reset_index(drop=True)
+    frame = to_frame(frame, what)
     if model.group is not None:
         find_column(frame.columns, model.group, what)
     with warnings.catch_warnings(record=True) as caught:

@@ -1,0 +1,41 @@
+"""Warnings that are given and also kept, so that who comes later learns what was said at the time."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+@contextmanager
+def keeping_warnings() -> Iterator[list[str]]:
+    """Collect the sentences that leaflearn warns with in the block, each once; all warnings are given when it ends, as the user's filters
+    have it, also where it ends in an error.
+
+    Examples
+    --------
+    >>> from leaflearn.data.table_text import TableWarning, warn
+    >>> with warnings.catch_warnings(record=True) as given, keeping_warnings() as kept:
+    ...     warn("Column 'a' is empty.")
+    ...     warn("Column 'a' is empty.")
+    >>> kept, len(given)
+    (["Column 'a' is empty."], 1)
+    """
+    kept: list[str] = []
+    caught: list[warnings.WarningMessage] = []
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            yield kept
+    finally:
+        sentences = [str(warning.message) for warning in caught if warning.category.__module__.startswith("leaflearn.")]
+        kept.extend(dict.fromkeys(sentences))
+        _give_again(caught)
+
+
+def _give_again(caught: list[warnings.WarningMessage]) -> None:
+    known: dict[Any, int] = {}  # what was already said
+    for warning in caught:
+        message: Any = warning.message  # an object of the category, which may be given as it is
+        warnings.warn_explicit(message, warning.category, warning.filename, warning.lineno, registry=known, source=warning.source)
