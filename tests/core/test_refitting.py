@@ -267,15 +267,6 @@ def test_out_of_fold_no_group_is_scored_by_a_model_that_saw_it(spied, rule):
     assert set().union(*(judged for _, judged in scored)) == set(range(8))
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_out_of_fold_a_context_of_two_groups_is_not_lost(seed):
-    x, y, group, _ = lines(0, sizes=[10] * 12, n_contexts=1)
-    rare = np.isin(np.arange(12), [3, 7])
-    options = {"start": rare.astype(int), "n_init": 1, "out_of_fold": True, "rng": np.random.default_rng(seed)}
-    found = refit(linear, x, np.where(rare[group], -y, y), group, SQUARED, Hard(), 2, **options)
-    np.testing.assert_array_equal(found.contexts, rare)
-
-
 def test_auto_scores_out_of_fold_what_learns_by_heart_and_only_that():
     x, y, group, _ = lines(0, sizes=[10] * 300)
     makers = {True: lambda seed: KNeighborsRegressor(1), False: linear}

@@ -262,7 +262,13 @@ def test_single_rows_are_warned_about(conflict):
 @pytest.mark.filterwarnings("error")
 def test_nothing_is_warned_about_in_an_ordinary_fit(conflict):
     LeafRegressor(1, **QUICK).fit(conflict.X, conflict.y)  # one context has nothing to tell apart
-    LeafRegressor(**QUICK).fit(conflict.X, conflict.y, conflict.groups)
+    LeafRegressor(max_epochs=50, random_state=0).fit(conflict.X, conflict.y, conflict.groups)
+
+
+def test_networks_that_have_learnt_too_little_are_told_of(conflict):
+    with pytest.warns(RecoveryWarning, match=r"^The fit may not be right\. What was learnt in contexts 0, 1 is .* raise max_epochs"):
+        leaf = LeafRegressor(**QUICK).fit(conflict.X, conflict.y, conflict.groups)
+    assert not leaf.converged_
 
 
 @pytest.mark.parametrize(("local_model", "stages"), [(None, ["search", "refresh"]), (LinearRegression(), ["start 1", "start 2"])])

@@ -132,7 +132,7 @@ def refit(
     restarts = []
     for i, stream in enumerate(rng.spawn(n_starts if n_contexts > 1 else 1)):  # a stream each: a start does not depend on the others
         first = start if i == 0 and start is not None else stream.permutation(np.arange(task.n_groups) % n_contexts)
-        run = _Run(task, rule, np.eye(n_contexts)[first], task.splits(n_folds if judge else 1, stream, first), stream)
+        run = _Run(task, rule, np.eye(n_contexts)[first], task.splits(n_folds if judge else 1, stream), stream)
         stop = run.run(n_refits if n_contexts > 1 else 1, i, on_iteration)
         restarts.append(run.tell())
         if best is None or run.loss < best.loss:  # only the best so far is kept in memory
@@ -211,16 +211,12 @@ class _Task:
             losses = trim_groups(torch.as_tensor(losses), torch.as_tensor(group), self.n_groups, self.trim).numpy()
         return np.bincount(group, losses * self.weight[split.rows], self.n_groups).astype(np.float64)
 
-    def splits(self, n_folds: int, rng: np.random.Generator, contexts: Ints) -> list[_Split]:
-        """Each fold of the groups judged by those who learn from the rest; one fold is everybody by everybody.
-
-        Groups are dealt out context by context (m,): a small context whose groups all lay in one fold would be learnt by nobody there.
-        """
+    def splits(self, n_folds: int, rng: np.random.Generator) -> list[_Split]:
+        """Each fold of the groups judged by those who learn from the rest; one fold is everybody by everybody."""
         n_folds = min(n_folds, self.n_groups)
         if n_folds < 2:
             return [_Split(np.ones(self.n_groups), np.arange(len(self.group)), self.x)]
-        fold = np.empty(self.n_groups, dtype=np.intp)  #                                                (m,)
-        fold[np.lexsort((rng.random(self.n_groups), contexts))] = np.arange(self.n_groups) % n_folds
+        fold = rng.permutation(np.arange(self.n_groups) % n_folds)  #                                   (m,)
         rows = [np.flatnonzero(fold[self.group] == f) for f in range(n_folds)]
         return [_Split((fold != f).astype(np.float64), rows[f], self.take(self.x, rows[f])) for f in range(n_folds)]
 
@@ -233,7 +229,7 @@ class _Task:
         size = self.n_groups // max(n_contexts, 2)
         if size < 2:
             return False
-        (everybody,), order = self.splits(1, rng, np.zeros(self.n_groups, dtype=np.intp)), rng.permutation(self.n_groups)
+        (everybody,), order = self.splits(1, rng), rng.permutation(self.n_groups)
         halves = order[:size], order[size : 2 * size]
         loss = np.empty((2, 2))  # of the model of one half on the groups of the other
         for i, half in enumerate(halves):
