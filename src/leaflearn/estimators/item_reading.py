@@ -30,6 +30,7 @@ MOST_CELLS = 10**8  # of X, which is looked at as a whole
 PATIENCE = 2  # numbers of contexts in a row that may bring nothing before the count ends
 CLEARLY = 3.0  # standard errors
 WORTH = 0.03  # of the loss: what a context must save
+MOST_FILLED = 20  # cells of a row of a sparse X, on average: texts have more words
 LOOKED_AT = 1000  # rows, which say whether a closer look is worth it
 
 Codes = NDArray[np.intp]
@@ -67,7 +68,7 @@ def _read_table(X: Any) -> NDArray[Any] | None:
     if getattr(X, "ndim", 0) != 2 or X.shape[1] <= FEWEST_ITEMS or X.shape[0] * X.shape[1] > MOST_CELLS:
         return None
     if sparse.issparse(X):
-        return np.asarray(X.toarray())
+        return np.asarray(X.toarray()) if X.nnz <= MOST_FILLED * X.shape[0] else None
     types = [X.dtype] if isinstance(X, np.ndarray) else getattr(X, "dtypes", ["unknown"])
     return np.asarray(X, dtype=np.float64) if all(getattr(kind, "kind", "") in tuple("biuf") for kind in types) else None
 
