@@ -52,7 +52,7 @@ OPTIMIZERS: dict[str, MakeOptimizer] = {
 
 
 class RecoveryWarning(UserWarning):
-    """The contexts that were found may not be the right ones."""
+    """The fit may not be right: the contexts that were found, or what was learnt in them."""
 
 
 @dataclass(frozen=True)
