@@ -46,16 +46,21 @@ def test_the_contexts_of_a_table_without_being_told_how_many(table, call):
     ]
     assert [line.split()[:4] for line in lines if line.startswith("context")] == [["context", "0", "6", "48"], ["context", "1", "4", "32"]]
     assert "Every group is at least 90 % sure to belong where it is." in lines
+    assert "The contexts differ most in 'dose': 'effect' rises along it in context 0 and falls in context 1." in lines
+    ends = r"\(95 % interval: [\d.]+ to [\d.]+\)"
     assert re.search(
-        r"^Of \d+ rows held out inside the groups, one model for all is off by 0.\d+ \(.*\), the contexts by 0.0\d+\.$", out, re.M
+        rf"^Typical error on \d+ rows held out inside the groups .*: one model for all [\d.]+ {ends}, the contexts 0.0\d+ {ends}\.$",
+        out,
+        re.M,
     )
-    assert lines[-1] == "The model is in 'model'. To see what its contexts answer: leaflearn predict model NEW --each -o OUT.csv"
+    assert "The model is in 'model'. From here on:" in lines
     assert sorted(os.listdir("model")) == ["fitted.safetensors", "local-models.skops", "model.json", "preparation.skops"]
 
 
 def test_one_context_is_asked_without_each(table, call):
     _, out, _ = call("fit", table, *ONE, "-o", "model")
-    assert out.splitlines()[-1] == "The model is in 'model'. To answer new rows: leaflearn predict model NEW -o OUT.csv"
+    assert "  leaflearn predict model NEW.csv -o answers.csv" in out.splitlines()
+    assert "The contexts differ" not in out
 
 
 def test_strange_names_are_text_on_the_terminal(table, call):
@@ -74,7 +79,11 @@ def test_json_for_programs(table, call):
     assert (answer["task"], answer["rows"], answer["groups"], answer["n_contexts"], answer["warnings"]) == ("regression", 80, 10, 2, [])
     assert {group["group"] for context in answer["contexts"] for group in context["groups"]} == set(STRANGE)
     assert answer["features"] == [{"name": "dose", "column": "dose"}]
-    assert answer["held_out"]["contexts"] < 0.5 * answer["held_out"]["one_model"]
+    held_out = answer["held_out"]
+    assert held_out["contexts"] < 0.5 * held_out["one_model"]
+    assert held_out["contexts_interval"][0] < held_out["contexts"] < held_out["contexts_interval"][1]
+    assert [part["n_groups"] for part in held_out["by_context"]] == [6, 4]
+    assert answer["where_contexts_differ"].startswith("The contexts differ most in 'dose': ")
 
 
 def test_warnings_are_said_once_and_told_to_programs(table, call):
@@ -88,6 +97,7 @@ def test_warnings_are_said_once_and_told_to_programs(table, call):
 def test_advice_is_in_the_words_of_the_command(table, call):
     code, _, err = call("fit", table, "--target", "effect", "--drop", "source", "--local-model", "linear", "-o", "model")
     assert code == 0
+    assert err.count("Warning:") == 1  # single rows are spoken of once
     assert "pass --group (annotator, site, session, ...)" in err
     assert "groups=" not in err
     assert "enable_metadata_routing" not in err

@@ -10,7 +10,7 @@ from leaflearn.cli.fit_summary import describe, tell
 from leaflearn.data.column_kinds import Column
 from leaflearn.data.preparation import TELLS_NOTHING, Preparation
 from leaflearn.data.table_target import Target
-from leaflearn.estimators.one_model import HeldOutErrors
+from leaflearn.estimators.held_out_errors import HeldOutErrors
 
 LABEL = Target("rating", "classification", True, "it holds 5 different whole numbers")
 
@@ -21,7 +21,7 @@ def model():
     estimator = SimpleNamespace(
         groups_=np.array(["A 10", "A 2", "B"]), contexts_=np.array([0, 0, 1]), usage_=np.array([2 / 3, 1 / 3]), n_contexts_=2,
         probabilities_=np.array([[0.99, 0.01], [1.0, 0.0], [0.4, 0.6]]), converged_=True, stability_=1.0, classes_=np.array([1, 2]),
-        selection_={},
+        selection_={}, memory_=None,
     )  # fmt: skip
     columns = (
         Column("price", "number"),
@@ -47,8 +47,23 @@ def test_all_that_was_found(model):
         "context 1       1   300  0 of 1  B",
         "",
         "Less than 90 % sure: B (60 %). A few more labelled rows of these would settle them.",
-        "Of 240 rows held out inside the groups, one model for all answers 50 % wrongly, the contexts 12 %.",
+        "Wrong answers on 240 rows held out inside the groups: one model for all 50 %, the contexts 12 %.",
+        "With the contexts the error is 75 % smaller than that of one model for all.",
+        "The model was saved before errors had intervals; fit it again to have them.",
     ]
+
+
+def test_errors_with_their_intervals(model):
+    model.errors_ = HeldOutErrors("RMSE", 1.5, 0.75, 240, 30, (1.2, 1.9), (0.6, 0.9), (0.4, 0.6))
+    lines = tell(model).splitlines()
+    assert lines[-3:-1] == [
+        "Typical error on 240 rows held out inside the groups (root of the mean square): one model for all 1.5 (95 % interval: 1.2 to 1.9)"
+        ", the contexts 0.75 (95 % interval: 0.6 to 0.9).",
+        "With the contexts the error is 50 % smaller than that of one model for all (95 % interval: 40 % to 60 %).",
+    ]
+    assert lines[-1].startswith("A 95 % interval is where the error would lie on many more groups like these;")
+    model.estimator_.n_contexts_ = 1
+    assert tell(model).splitlines()[-2].endswith(" (root of the mean square): one model for all 1.5 (95 % interval: 1.2 to 1.9).")
 
 
 def test_contexts_that_stay_empty_were_not_found(model):
@@ -60,7 +75,8 @@ def test_one_context(model):
     model.estimator_.n_contexts_, model.errors_ = 1, replace(model.errors_, metric="RMSE", one_model=1.5)
     told = tell(model)
     assert "One context: the groups do not clearly contradict each other, and one model answers for all.\n\n" in told
-    assert told.endswith("Of 240 rows held out inside the groups, one model for all is off by 1.5 (root of the mean square).")
+    assert "\nTypical error on 240 rows held out inside the groups (root of the mean square): one model for all 1.5.\n" in told
+    assert "smaller" not in told
 
 
 def test_one_context_that_was_asked_for_is_no_finding(model):
@@ -118,5 +134,8 @@ def test_for_programs(model):
     assert found["contexts"][1] == {
         "context": 1, "share_of_groups": 1 / 3, "rows": 300, "groups": [{"group": "B", "rows": 300, "probability": 0.6}],
     }  # fmt: skip
-    assert found["held_out"] == {"metric": "error rate", "one_model": 0.5, "contexts": 0.125, "rows": 240}
+    assert found["held_out"] == {
+        "metric": "error rate", "one_model": 0.5, "one_model_interval": None, "contexts": 0.125, "contexts_interval": None,
+        "contexts_to_one_model_interval": None, "rows": 240, "groups": 0, "by_context": [],
+    }  # fmt: skip
     assert (found["columns"], found["labels"]) == (["price"], [1, 2])

@@ -25,7 +25,7 @@ def test_it_writes_a_page_with_the_table_and_says_where(place, capsys):
     assert captured.err == ""
     page = output.read_text(encoding="utf-8")
     assert "Rows on which the contexts disagree" in page
-    assert "leaflearn fit trial.csv --target effect --group site" in page
+    assert f"leaflearn fit {place / 'trial.csv'} --target effect --group site" in page
     assert "The table of this page has the same." in page
 
 

@@ -34,6 +34,17 @@ def test_where_the_work_is_refused_its_sentence_stands_alone(capsys):
 @pytest.mark.parametrize(
     ("advice", "in_words_of_the_command"),
     [
+        ("there may be no conflict: try n_contexts=1.", "there may be no conflict: try --contexts 1."),
+        (
+            "3 contexts explain unseen rows clearly better than 2; try n_contexts=3.",
+            "3 contexts explain unseen rows clearly better than 2; try --contexts 3.",
+        ),
+        (
+            "badly drawn; give more rows, raise max_epochs, or try another local_model.",
+            "badly drawn; give more rows, or try --local-model linear or boosting.",
+        ),
+        ("so pass group= (annotator, site)", "so pass --group (annotator, site)"),
+        # As models of before have kept it:
         ("there may be no conflict: set n_contexts='auto'.", "there may be no conflict: set --contexts auto."),
         (
             "Not the right ones. 3 contexts explain unseen rows clearly better than 2; raise n_contexts, or set it to 'auto'.",

@@ -22,7 +22,7 @@ from leaflearn import LeafClassifier, LeafRegressor, RecoveryWarning, WithinGrou
 from leaflearn.conflict.start import Start
 from leaflearn.core.allocation import Given, Hard
 from leaflearn.core.training import Callback, NonFiniteLossError
-from leaflearn.estimators.engines import Examples
+from leaflearn.estimators.engine_contract import Examples
 
 QUICK = {"max_epochs": 3, "n_init": 2, "random_state": 0}
 

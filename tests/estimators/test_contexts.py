@@ -83,7 +83,7 @@ def test_pieces_of_a_function_become_whole():
 
 
 def test_needed_networks_stay_as_they_are(monkeypatch):
-    monkeypatch.setattr("leaflearn.recipe.FURTHER", 60)
+    monkeypatch.setattr("leaflearn.recipe.known_contexts.FURTHER", 60)
     X, y, groups, _ = many_sites(2)
     leaf = LeafRegressor(3, max_epochs=30, random_state=0).fit(X, y, groups)
     before = leaf.predict_each(X)[:, :2]

@@ -53,7 +53,7 @@ def test_a_dead_end_is_seen(three):
 def test_too_few_contexts_are_seen(three):
     reading, truth = three
     (doubt, *_) = doubts(reading, np.minimum(truth, 1), 2).doubts
-    assert doubt == "3 contexts explain unseen rows clearly better than 2; raise n_contexts, or set it to 'auto'."
+    assert doubt == "3 contexts explain unseen rows clearly better than 2; try n_contexts=3."
 
 
 def test_contexts_that_foretell_nothing_are_seen():
@@ -62,7 +62,7 @@ def test_contexts_that_foretell_nothing_are_seen():
     y = np.sin(x) + 0.1 * rng.normal(size=(400, 1))
     reading = Reading.of(x, y, group, 0, seed=0)
     found = doubts(reading, reading.find(2).contexts, 2)
-    assert "2 contexts foretell unseen rows no better than one does; there may be no conflict: set n_contexts='auto'." in found.doubts
+    assert "2 contexts foretell unseen rows no better than one does; there may be no conflict: try n_contexts=1." in found.doubts
 
 
 def test_an_allocation_that_still_moves_is_told(three):

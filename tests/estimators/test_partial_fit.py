@@ -215,7 +215,7 @@ def test_rows_come_in_any_container(container):
 
 
 def test_networks_open_contexts_and_keep_the_others(monkeypatch):
-    monkeypatch.setattr("leaflearn.recipe.FURTHER", 60)
+    monkeypatch.setattr("leaflearn.recipe.known_contexts.FURTHER", 60)
     leaf = LeafRegressor(2, max_epochs=100, n_init=1, learning_rate=0.01, random_state=0).fit(*lines([0, 1] * 16, size=8))
     untouched = leaf.predict_each([[1.0]])[0, 1]
     leaf.partial_fit(*lines([2] * 12 + [int(leaf.predict([[1.0]])[0] > 0)] * 4, first=32, size=8))

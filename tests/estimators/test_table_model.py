@@ -30,7 +30,7 @@ def make_table(n_sites=12, n_rows=8, seed=0):
 
 def hurry(monkeypatch):
     """To see that networks come through, not what they learn."""
-    monkeypatch.setattr("leaflearn.recipe.STEPS", 20)
+    monkeypatch.setattr("leaflearn.recipe.training_run.STEPS", 20)
     monkeypatch.setattr("leaflearn.estimators.one_model.STEPS", 5)
 
 

@@ -57,6 +57,24 @@ def test_a_folder_from_before_warnings_were_kept_answers_as_it_did():
     np.testing.assert_allclose(again.predict(rows, each=True), pandas.DataFrame(expected["each"]), rtol=1e-9)
     assert again.identify(rows)["context"].tolist() == expected["context"]
     assert (again.estimator_.n_contexts_, again.warnings_, again.telling_columns_) == (expected["n_contexts"], [], ["dose"])
+    assert (again.errors_.contexts < again.errors_.one_model, again.errors_.contexts_interval, again.errors_.by_context) == (True, None, ())
+
+
+def test_errors_come_back_with_their_intervals(model, tmp_path):
+    model.save(tmp_path / "model")
+    again = TableModel.load(tmp_path / "model")
+    assert again.errors_ == model.errors_
+    assert again.errors_.contexts_interval is not None
+
+
+def test_errors_that_are_no_numbers_are_refused(model, tmp_path):
+    model.save(tmp_path / "model")
+    kept = read_model(tmp_path / "model")
+    for strange in ({"contexts_interval": [1]}, {"one_model": "half"}, {"by_context": [{"own": 1.0}]}, {"by_context": "abc"}):
+        about = {**kept.sections["preparation"], "errors": {**kept.sections["preparation"]["errors"], **strange}}
+        write_model(tmp_path / "model", {**kept.sections, "preparation": about}, kept.parts)
+        with pytest.raises(ValueError, match="does not describe the columns of a table; save the model again, or get a fresh copy"):
+            TableModel.load(tmp_path / "model")
 
 
 def test_warnings_that_are_no_sentences_are_refused(model, tmp_path):

@@ -23,7 +23,7 @@ def printed(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.setattr(sys, "argv", [EXAMPLE.name])
-        patch.setattr("leaflearn.recipe.STEPS", 300)
+        patch.setattr("leaflearn.recipe.training_run.STEPS", 300)
         patch.setattr("leaflearn.estimators.one_model.STEPS", 50)
         patch.setattr("leaflearn.conflict.reading.SCALES", (1.2,))
         with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()):

@@ -116,13 +116,15 @@ def test_it_tells_how_many_how_sure_and_what_one_model_would_do(tame, tame_page)
     assert "Contexts 2 with 7 and 5 groups" in words
     assert "Sure 100 % of the groups are at least 90 % sure of their context" in words
     smaller = round(100 * (1 - model.errors_.contexts / model.errors_.one_model))
-    assert f"With the contexts the error is {smaller} % smaller than that of one model for all." in words
+    assert f"With the contexts the error is {smaller} % smaller than that of one model for all (95 % interval: " in words
+    low, high = model.errors_.contexts_interval
+    assert f"typical error of a new answer 95 % interval: {low:.3g} to {high:.3g}" in words
     assert f"Measured on {model.errors_.n_rows} rows that were held out inside the groups" in words
 
 
 def test_it_says_in_words_how_contexts_differ_along_the_telling_column(tame_page):
     words = Page(tame_page).words
-    assert "The contexts part most along dose ." in words
+    assert "The charts are of the columns along which the contexts part most, dose first." in words
     assert re.search(r"effect rises along dose , from -[\d.]+ \(at [\d.]+\) to [\d.]+ \(at [\d.]+\)\.", words)
     assert re.search(r"effect falls along dose , from [\d.]+ \(at [\d.]+\) to -[\d.]+ \(at [\d.]+\)\.", words)
 
@@ -223,10 +225,40 @@ def test_kept_warnings_are_told_once_each_with_the_advice_that_suits_them(tame):
     told = [(notice.is_about_the_fit, str(notice.advice)) for notice in notices.values()]
     assert told == [
         (True, "Follow the advice in the sentence, fit again, and write this page anew."),
+        (True, "Follow the advice in the sentence, fit again, and write this page anew."),
         (False, ""),
         (False, "Check these cells; if they are what they should be, nothing has to be done."),
-        (False, ""),
     ]
+
+
+def test_a_warning_of_single_rows_is_a_doubt_where_contexts_were_found_in_them(tame):
+    model = copy.copy(tame[0])
+    model.warnings_ = ["No column of groups was given, so every row is a group of its own; single rows hardly tell contexts apart."]
+    assert not collect_notices(model, None)[0].is_about_the_fit
+    model.group_sizes_ = np.ones_like(model.group_sizes_)
+    (notice,) = collect_notices(model, None)
+    assert notice.is_about_the_fit
+
+
+def test_who_asked_for_auto_is_not_advised_to(tame):
+    model = copy.copy(tame[0])
+    model.estimator_ = copy.copy(model.estimator_)
+    model.estimator_.converged_ = False
+    advice = {}
+    for model.contexts in (2, "auto"):
+        advice[model.contexts] = collect_notices(model, None)[0].advice
+    assert advice[2].startswith("Fit again with <code>--contexts auto</code> or another <code>--seed</code> and compare;")
+    assert advice["auto"].startswith("Fit again with another <code>--seed</code> and compare;")
+
+
+def test_each_context_has_its_errors_with_intervals(tame, tame_page):
+    rows = tame_page.split("Errors on held-out rows: ")[-1].split("</table>")[0]
+    cells = re.findall(r"<td class='number'>(.*?)</td>", rows)
+    parts = tame[0].errors_.by_context
+    assert [part.n_groups for part in parts] == [7, 5]
+    shown = [f"{part.own:.3g} ({part.own_interval[0]:.3g} to {part.own_interval[1]:.3g})" for part in parts]
+    assert [cells[0], cells[4]] == shown
+    assert "In brackets: 95 % intervals, as explained above." in Page(tame_page).words
 
 
 def test_the_command_can_be_typed_again(tame):

@@ -72,16 +72,13 @@ def fit(data: Path, model: Path, report: Path | None, as_json: bool, drop: list[
     if report is not None:
         _write_report(found, frame, report, model, data)
     from leaflearn.cli.fit_summary import describe, tell
+    from leaflearn.cli.next_steps import tell_next
 
     if as_json:
         say_json({"model": str(model), "report": None if report is None else str(report), **describe(found), "warnings": told})
         return
     say(tell(found))
-    several = found.estimator_.n_contexts_ > 1
-    ask = f"{'To see what its contexts answer' if several else 'To answer new rows'}: leaflearn predict {model} NEW{' --each' * several}"
-    say(f"\nThe model is in '{model}'. {ask} -o OUT.csv")
-    if report is not None:
-        say(f"The report is in '{report}'. Open it in a browser.")
+    say(f"\n{tell_next(found, model, data, report)}")
 
 
 def _fit(data: Path, **options: Any) -> tuple[TableModel, Any]:
@@ -109,6 +106,6 @@ def _write_report(found: TableModel, frame: Any, report: Path, model: Path, data
     from leaflearn.report.origin import Origin
 
     with Stages() as stages, one_thread(), telling_warnings(quiet=True):  # what there is to warn of was said by the fit
-        origin = Origin(str(model), data.name, read_model(model).library)
+        origin = Origin(str(model), str(data), read_model(model).library)
         found.warnings_ = [translate(sentence) for sentence in found.warnings_]
         write_report(found, frame, report, origin=origin, on_stage=stages.begin)

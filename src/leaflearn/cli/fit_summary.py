@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,9 +13,12 @@ from leaflearn.cli.table_verbs import table_of
 from leaflearn.data.preparation import TELLS_NOTHING, Preparation
 from leaflearn.data.tables import list_names
 from leaflearn.estimators.identification import SURE
+from leaflearn.report.interval_words import PERCENT, explain_intervals, show_error, show_interval, tell_gain
+from leaflearn.report.number_text import SPACE
+from leaflearn.report.telling_column import tell_difference_from_memory
 
 if TYPE_CHECKING:
-    from leaflearn.estimators.one_model import HeldOutErrors
+    from leaflearn.estimators.held_out_errors import HeldOutErrors
     from leaflearn.estimators.table_model import TableModel
 
 MOST_GROUPS = 6  # that a sentence names
@@ -42,6 +46,7 @@ def describe(model: TableModel) -> dict[str, Any]:
         "features": features,
         "n_contexts": estimator.n_contexts_,
         "contexts": [_describe_context(model, k) for k in range(estimator.n_contexts_)],
+        "where_contexts_differ": " ".join(_tell_difference(model)) or None,
         "looks_right": bool(estimator.converged_),
         "stability": float(estimator.stability_),
         "held_out": _describe_errors(model.errors_),
@@ -66,12 +71,22 @@ def _describe_context(model: TableModel, context: int) -> dict[str, Any]:
 def _describe_errors(errors: HeldOutErrors | None) -> dict[str, Any] | None:
     if errors is None:
         return None
-    return {"metric": errors.metric, "one_model": errors.one_model, "contexts": errors.contexts, "rows": errors.n_rows}
+    return {
+        "metric": errors.metric,
+        "one_model": errors.one_model,
+        "one_model_interval": errors.one_model_interval,
+        "contexts": errors.contexts,
+        "contexts_interval": errors.contexts_interval,
+        "contexts_to_one_model_interval": errors.ratio_interval,
+        "rows": errors.n_rows,
+        "groups": errors.n_groups,
+        "by_context": [asdict(part) for part in errors.by_context],
+    }
 
 
 def tell(model: TableModel) -> str:
     """The same in sentences and a table."""
-    parts = [_tell_data(model), _tell_contexts(model), _tell_sureness(model), _tell_errors(model)]
+    parts = [_tell_data(model), _tell_contexts(model), *_tell_difference(model), _tell_sureness(model), _tell_errors(model)]
     return "\n".join(part for part in parts if part)
 
 
@@ -144,6 +159,11 @@ def _natural(name: str) -> list[tuple[int, str]]:
     return [(int(piece), "") if piece.isdecimal() else (-1, piece) for piece in re.split(r"(\d+)", name[:100])]
 
 
+def _tell_difference(model: TableModel) -> list[str]:
+    """In which column the contexts differ most, and how."""
+    return [sentence.replace(SPACE, " ") for sentence in tell_difference_from_memory(model, lambda text: repr(shorten(text)))]
+
+
 def _tell_sureness(model: TableModel) -> str:
     estimator = model.estimator_
     if estimator.n_contexts_ == 1 or model.group is None:
@@ -161,9 +181,11 @@ def _tell_errors(model: TableModel) -> str:
     errors = model.errors_
     if errors is None:
         return ""
-    if errors.metric == "error rate":
-        one, each = f"answers {100 * errors.one_model:.0f} % wrongly", f"{100 * errors.contexts:.0f} %"
-    else:
-        one, each = f"is off by {errors.one_model:.3g} (root of the mean square)", f"by {errors.contexts:.3g}"
-    contexts = "" if model.estimator_.n_contexts_ == 1 else f", the contexts {each}"
-    return f"Of {errors.n_rows:,} rows held out inside the groups, one model for all {one}{contexts}."
+    one, each = (
+        f"{show_error(errors, error)}{'' if ends is None else f' ({PERCENT} interval: {show_interval(errors, ends)})'}"
+        for error, ends in ((errors.one_model, errors.one_model_interval), (errors.contexts, errors.contexts_interval))
+    )
+    what, unit = ("Wrong answers", "") if errors.is_rate else ("Typical error", " (root of the mean square)")
+    contexts, gain = ("", []) if model.estimator_.n_contexts_ == 1 else (f", the contexts {each}", ["".join(tell_gain(errors))])
+    told = f"{what} on {errors.n_rows:,} rows held out inside the groups{unit}: one model for all {one}{contexts}."
+    return "\n".join([told, *gain, explain_intervals(errors)]).replace(SPACE, " ")

@@ -59,13 +59,14 @@ def _write(model: Path, data: Path | None, output: Path, local_model: str | None
     from leaflearn.data.tables import read_table
     from leaflearn.persistence import read_model
     from leaflearn.report.model_report import write_report
+    from leaflearn.report.next_commands import DATA
     from leaflearn.report.origin import Origin
 
     with Stages() as stages, one_thread(), telling_warnings():
         stages.begin("loading the model")
         found: Any = load_model(model, local_model)
         found.warnings_ = [translate(sentence) for sentence in found.warnings_]
-        origin = Origin(str(model), "DATA.csv" if data is None else data.name, read_model(model).library)
+        origin = Origin(str(model), DATA if data is None else str(data), read_model(model).library)
         if data is not None:
             stages.begin(f"reading {printable(data.name)}")
         frame = None if data is None else read_table(data)

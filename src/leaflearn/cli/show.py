@@ -34,7 +34,7 @@ def show(model: Path, local_model: str | None, as_json: bool) -> None:
 
         with telling_warnings():
             found = load_model(model, local_model)
-        about |= {**describe(found), "warnings": [translate(sentence) for sentence in found.warnings_]}
+        about |= {**(describe(found) if as_json else {}), "warnings": [translate(sentence) for sentence in found.warnings_]}
     if as_json:
         say_json(about)
         return

@@ -18,13 +18,15 @@ if TYPE_CHECKING:
     from leaflearn.estimators.table_model import TableModel
 
 IN_WORDS_OF_THE_COMMAND = {  # what warnings of the library advise in Python
-    r"n_contexts='auto'": "--contexts auto",
+    r"n_contexts=(\d+)": r"--contexts \1",
+    r"n_contexts='auto'": "--contexts auto",  # so were older models advised, and they have kept it
     r"(\d+)( contexts explain unseen rows clearly better than \d+); raise n_contexts, or set it to 'auto'": r"\1\2; try --contexts \1",
     r"set init='conflict', or raise n_init": "try another --seed",
     r"; raise max_epochs": "; try another --seed",
+    r"give more rows, raise max_epochs, or try another local_model": "give more rows, or try --local-model linear or boosting",
     r"try the local model 'linear'": "try --local-model linear",
     r"name the columns to learn from\.": "name the columns to learn from with --features.",
-    r"pass groups= \(annotator": "pass --group (annotator",
+    r"pass groups?= \(annotator": "pass --group (annotator",
     r" In a pipeline or search, groups arrive only with sklearn\.set_config\(enable_metadata_routing=True\)\.": "",
 }
 
@@ -63,8 +65,8 @@ def translate(sentence: str) -> str:
 
     Examples
     --------
-    >>> translate("There may be no conflict: set n_contexts='auto'.")
-    'There may be no conflict: set --contexts auto.'
+    >>> translate("There may be no conflict: try n_contexts=1.")
+    'There may be no conflict: try --contexts 1.'
     """
     for pattern, words in IN_WORDS_OF_THE_COMMAND.items():
         sentence = re.sub(pattern, words, sentence)

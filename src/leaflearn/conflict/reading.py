@@ -51,9 +51,8 @@ class Best:
 
     @property
     def held_out(self) -> NDArray[np.float64]:
-        """Mean loss of the held-out rows of each group, nan for single rows, (m',)."""
-        rows = self.found.held_out[0]
-        return (rows.nansum(-1) / (~rows.isnan()).sum(-1)).numpy()
+        """Loss of each row in the context that the others of its group chose, nan where there are none, (m', n)."""
+        return self.found.held_out[0].numpy()
 
 
 @dataclass(frozen=True, eq=False)

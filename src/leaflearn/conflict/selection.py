@@ -3,6 +3,9 @@
 Each further context lowers the loss under the best model, if only by chance. What chance cannot do is foretell: the context that the other
 rows of a group choose must be the better one for the row that was held out. So the loss of held-out rows is compared, group by group, and a
 context more has to pay for itself clearly.
+
+Clearly means: by more than chance. Groups may gain alike, and then their differences measure chance. Or two sources of twelve contradict
+all others and gain all there is to gain; then it is the rows of each that agree on the gain. Either will do.
 """
 
 from __future__ import annotations
@@ -30,11 +33,11 @@ class Counted:
     error
         Mean loss of groups under their best model, which had not seen them.
     held_out
-        Mean loss of the held-out rows of each group, nan for groups of one row, shape (m,).
+        Loss of each row when it was held out, a line for each group, nan where there is none: single rows, shorter groups; (m, n).
 
     Examples
     --------
-    >>> Counted(2, 0.1, np.array([0.25, 0.75, np.nan])).mean
+    >>> Counted(2, 0.1, np.array([[0.2, 0.3], [0.75, np.nan], [np.nan, np.nan]])).mean
     0.5
     """
 
@@ -44,9 +47,24 @@ class Counted:
 
     @property
     def mean(self) -> float:
-        """Mean loss of held-out rows; nan where no group has two rows."""
-        told = self.held_out[np.isfinite(self.held_out)]
+        """Mean over groups of the loss of their held-out rows; nan where no group has two rows."""
+        told = mean_of_rows(self.held_out)
+        told = told[np.isfinite(told)]
         return float(np.mean(told)) if len(told) else float("nan")
+
+
+def mean_of_rows(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Mean of the finite values of each line, nan where there is none, (m,).
+
+    Examples
+    --------
+    >>> mean_of_rows(np.array([[1.0, 2.0], [3.0, np.nan]]))
+    array([1.5, 3. ])
+    """
+    told = np.isfinite(values)
+    n_told = told.sum(1)
+    sums = np.where(told, values, 0.0).sum(1)
+    return np.divide(sums, n_told, out=np.full(len(values), np.nan), where=n_told > 0)
 
 
 def beats(better: Counted, worse: Counted) -> bool:
@@ -56,18 +74,40 @@ def beats(better: Counted, worse: Counted) -> bool:
 
     Examples
     --------
-    >>> one, two = Counted(1, 0.5, np.full(50, 0.5)), Counted(2, 0.1, np.full(50, 0.1))
+    >>> one, two = Counted(1, 0.5, np.full((50, 4), 0.5)), Counted(2, 0.1, np.full((50, 4), 0.1))
     >>> beats(two, one), beats(one, two)
     (True, False)
     """
     if better.error * STEEPLY ** (better.n_contexts - worse.n_contexts) < worse.error and better.n_contexts > worse.n_contexts:
         return True
-    gain = worse.held_out - better.held_out  #                                  (m,)
-    gain = gain[np.isfinite(gain)]
+    gain = worse.held_out - better.held_out  #                                  (m, n)
+    gain = gain[np.isfinite(gain).any(1)]
     if len(gain) < 2:
         return False
-    standard_error = gain.std(ddof=1) / np.sqrt(len(gain))
-    return bool(gain.mean() > max(CLEARLY * standard_error, WORTH * worse.mean))
+    return bool(mean_of_rows(gain).mean() > max(CLEARLY * standard_error(gain), WORTH * worse.mean))
+
+
+def standard_error(gain: NDArray[np.float64]) -> float:
+    """How far chance may move the mean gain of these groups, of which each has a finite one.
+
+    Groups that gain alike show it in their differences. Where few groups gain much and the others nothing, their rows do: if signs were
+    chance, the gains of rows would add up to no more than the root of their squares. The smaller of the two counts.
+
+    Parameters
+    ----------
+    gain
+        Of the rows of each group, nan where there is none, shape (m, n).
+
+    Examples
+    --------
+    >>> few_gain_much = np.concatenate([np.full((2, 40), 1.0), np.zeros((10, 40))])
+    >>> round(standard_error(few_gain_much), 3), round(standard_error(few_gain_much[:, :1]), 3)
+    (0.019, 0.112)
+    """
+    n_told = np.isfinite(gain).sum(1, keepdims=True)  #                         (m, 1)
+    of_groups = mean_of_rows(gain).std(ddof=1) * np.sqrt(len(gain))
+    of_rows = np.sqrt(np.nansum((gain / n_told) ** 2))
+    return float(min(of_groups, of_rows) / len(gain))
 
 
 def count_up(find: Callable[[int], Counted], most: int) -> list[Counted]:
@@ -76,7 +116,7 @@ def count_up(find: Callable[[int], Counted], most: int) -> list[Counted]:
     Examples
     --------
     >>> held_out = {1: 0.9, 2: 0.95, 3: 0.01, 4: 0.01, 5: 0.01}
-    >>> [c.n_contexts for c in count_up(lambda k: Counted(k, held_out[k], np.full(20, held_out[k])), most=9)]
+    >>> [c.n_contexts for c in count_up(lambda k: Counted(k, held_out[k], np.full((20, 2), held_out[k])), most=9)]
     [1, 2, 3, 4, 5]
     """
     counts: list[Counted] = []
@@ -96,7 +136,7 @@ def choose(counts: list[Counted]) -> int:
     Examples
     --------
     >>> losses = [0.9, 0.95, 0.01, 0.0099]
-    >>> choose([Counted(k, loss, np.full(20, loss)) for k, loss in enumerate(losses, start=1)])
+    >>> choose([Counted(k, loss, np.full((20, 2), loss)) for k, loss in enumerate(losses, start=1)])
     3
     """
     for i, candidate in enumerate(counts):
@@ -115,7 +155,7 @@ def count_down(find: Callable[[int], Counted], asked: int) -> tuple[int, list[Co
     Examples
     --------
     >>> held_out = {1: 0.9, 2: 0.95, 3: 0.01, 4: 0.01, 5: 0.01}
-    >>> n_used, counts = count_down(lambda k: Counted(k, held_out[k], np.full(20, held_out[k])), asked=5)
+    >>> n_used, counts = count_down(lambda k: Counted(k, held_out[k], np.full((20, 2), held_out[k])), asked=5)
     >>> n_used, [c.n_contexts for c in counts]
     (3, [1, 2, 3, 4, 5])
     """

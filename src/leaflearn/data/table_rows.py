@@ -116,7 +116,10 @@ def warn_about_groups(group: str | None, n_groups: int, n_rows: int) -> None:
     >>> warn_about_groups("site", n_groups=30, n_rows=600)
     """
     if group is None:
-        warn("No column of groups was given, so every row is a group of its own; contexts show where rows that share one are grouped.")
+        warn(
+            "No column of groups was given, so every row is a group of its own; single rows hardly tell contexts apart, "
+            "pass group= (annotator, site, session, ...) so that rows known to share one stay together."
+        )
     elif n_groups == 1:
         warn(f"Column {group!r} holds one group only, and one group has one context; contexts show where groups differ.")
     elif n_groups == n_rows:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing, check_random_state, get_tags
 
+from leaflearn.conflict.item_reading import ItemReading
 from leaflearn.conflict.reading import Reading
 from leaflearn.conflict.start import Start
 from leaflearn.core.allocation import Rule
@@ -25,15 +26,16 @@ from leaflearn.estimators.answering import AnsweringContexts
 from leaflearn.estimators.changing import ChangingContexts
 from leaflearn.estimators.contexts import ContextSet
 from leaflearn.estimators.diagnostics import diagnose
-from leaflearn.estimators.engines import ENGINES, Examples, Fitting, find_start_for, read_conflict, starts_from_conflict
+from leaflearn.estimators.engine_contract import Examples, Fitting
+from leaflearn.estimators.engines import ENGINES
 from leaflearn.estimators.identification import posterior
 from leaflearn.estimators.inputs import check_rows, check_weights, check_X
-from leaflearn.estimators.item_reading import ItemReading
 from leaflearn.estimators.local_models import LocalModels
 from leaflearn.estimators.memory import remember
 from leaflearn.estimators.novelty import HeldOut, choose_held_out
 from leaflearn.estimators.parameters import check_parameters
 from leaflearn.estimators.sharing import SharedModels
+from leaflearn.estimators.starts import find_start_for, read_conflict, starts_from_conflict
 from leaflearn.recipe import MakeOptimizer, RecoveryWarning
 
 

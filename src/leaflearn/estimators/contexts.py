@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from leaflearn.core.trimming import trim_groups
-from leaflearn.estimators.engines import Examples
+from leaflearn.estimators.engine_contract import Examples
 from leaflearn.estimators.local_models import LocalModels
 from leaflearn.estimators.memory import renumber
 from leaflearn.estimators.novelty import HeldOut, sum_by_group

@@ -20,7 +20,7 @@ from leaflearn.conflict.selection import Counted, beats
 from leaflearn.conflict.start import find_start
 from leaflearn.data.grouping import encode_groups, find_groups
 from leaflearn.estimators.contexts import ContextSet, rows_in_memory
-from leaflearn.estimators.engines import Examples
+from leaflearn.estimators.engine_contract import Examples
 from leaflearn.estimators.inputs import check_rows, check_X
 from leaflearn.estimators.local_models import LocalModels
 from leaflearn.estimators.memory import join, remember, renumber, take
@@ -147,7 +147,9 @@ def _open(estimator: Any, examples: Examples, suspects: NDArray[np.bool_], rando
     contexts = np.where(is_needed, np.cumsum(is_needed) - 1, -1)[contexts]  # (s,)
     learns, numbers = renumber(take(part, np.flatnonzero(contexts[part.group] >= 0)))
     local_models = learn_new(estimator, estimator._local_models, learns, contexts[numbers], random_state)
-    return _Opened(local_models, contexts, [np.sort(new.held_out) for (new, _), needed in zip(losses, is_needed, strict=True) if needed])
+    return _Opened(
+        local_models, contexts, [np.sort(new.held_out.ravel()) for (new, _), needed in zip(losses, is_needed, strict=True) if needed]
+    )
 
 
 def _split(part: Examples, random_state: np.random.RandomState) -> NDArray[np.intp]:
@@ -180,7 +182,10 @@ def _losses_of_half(
     for c in range(int(contexts.max()) + 1):
         rows = np.flatnonzero(contexts[judged.group] == c)
         columns = new[rows, c] if c < new.shape[1] else np.full(len(rows), np.inf), known[rows, best[rows]]
-        pairs.append((Counted(2, float(np.mean(columns[0])), columns[0]), Counted(1, float(np.mean(columns[1])), columns[1])))
+        # Every row counts as a group of its own here: there may be one group only.
+        pairs.append(
+            (Counted(2, float(np.mean(columns[0])), columns[0][:, None]), Counted(1, float(np.mean(columns[1])), columns[1][:, None]))
+        )
     return pairs
 
 

@@ -108,9 +108,9 @@ def _second_opinion(reading: Reading, fitted: Best, found: Best, n_contexts: int
         times = fitted.error / max(found.error, 1e-12)
         return [f"Another allocation explains unseen groups {times:.0f} times better; set init='conflict', or raise n_init."]
     if beats(told[2], told[1]):
-        return [f"{n_contexts + 1} contexts explain unseen rows clearly better than {n_contexts}; raise n_contexts, or set it to 'auto'."]
+        return [f"{n_contexts + 1} contexts explain unseen rows clearly better than {n_contexts}; try n_contexts={n_contexts + 1}."]
     if not beats(told[1], told[0]) and fitted.error > 0.5 * one.error:
-        return [f"{n_contexts} contexts foretell unseen rows no better than one does; there may be no conflict: set n_contexts='auto'."]
+        return [f"{n_contexts} contexts foretell unseen rows no better than one does; there may be no conflict: try n_contexts=1."]
     return []
 
 

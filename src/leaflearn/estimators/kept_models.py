@@ -16,9 +16,10 @@ from torch import Tensor, nn
 from leaflearn.core.allocation import Annealed, Hard, Sampled, Soft
 from leaflearn.core.losses import LOSSES
 from leaflearn.core.row_losses import ClassRowLoss, Fitted, SquaredRowLoss
-from leaflearn.estimators.engines import choose_engine, resolve_device
+from leaflearn.estimators.engines import choose_engine
 from leaflearn.estimators.inputs import Scaling
 from leaflearn.estimators.local_models import LocalModels, NetworkModels, RefittedModels
+from leaflearn.estimators.network_parts import resolve_device
 from leaflearn.estimators.novelty import HeldOut
 from leaflearn.networks import mlp
 from leaflearn.persistence import Model, expecting, from_json, pack_objects, pack_tensors, to_json, unpack_objects, unpack_tensors

@@ -32,10 +32,32 @@ def keeping_warnings() -> Iterator[list[str]]:
     finally:
         sentences = [str(warning.message) for warning in caught if warning.category.__module__.startswith("leaflearn.")]
         kept.extend(dict.fromkeys(sentences))
-        _give_again(caught)
+        give_again(caught)
 
 
-def _give_again(caught: list[warnings.WarningMessage]) -> None:
+@contextmanager
+def holding_warnings() -> Iterator[list[warnings.WarningMessage]]:
+    """Hold all warnings of the block back; `give_again` gives them, where they still hold.
+
+    Examples
+    --------
+    >>> with holding_warnings() as held:
+    ...     warnings.warn("This will not be kept.", stacklevel=1)
+    >>> len(held)
+    1
+    """
+    with warnings.catch_warnings(record=True) as held:
+        warnings.simplefilter("always")
+        yield held
+
+
+def give_again(caught: list[warnings.WarningMessage]) -> None:
+    """Give warnings that were caught, as the user's filters have it.
+
+    Examples
+    --------
+    >>> give_again([])
+    """
     known: dict[Any, int] = {}  # what was already said
     for warning in caught:
         message: Any = warning.message  # an object of the category, which may be given as it is

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from leaflearn.estimators.classifier import LeafClassifier
-from leaflearn.estimators.engines import Examples, choose_engine
+from leaflearn.estimators.engine_contract import Examples
+from leaflearn.estimators.engines import choose_engine
 from leaflearn.estimators.kept_models import CLASSES, YOURS, rebuild_local_models
 from leaflearn.estimators.regressor import LeafRegressor
 from leaflearn.estimators.saving import FITTED, STATE

@@ -14,7 +14,7 @@ from scipy import sparse
 from sklearn.utils import _safe_indexing
 
 from leaflearn.data.grouping import position_in_group
-from leaflearn.estimators.engines import Examples
+from leaflearn.estimators.engine_contract import Examples
 
 MOST_ROWS, MOST_BYTES = 2000, 64 * 2**20  # pictures are large, and the memory is copied and pickled with its estimator
 ROWS_OF_A_GROUP = 32  # of a large group no more than these, where there are many groups

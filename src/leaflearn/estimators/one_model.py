@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
+from leaflearn.estimators.held_out_errors import HeldOutErrors, measure_errors
 from leaflearn.estimators.splitting import WithinGroupKFold
 
 MOST_ROWS = 5000
@@ -23,22 +23,6 @@ N_FOLDS = 5  # one of which is held out
 HELPS = 0.95  # of the error, or less: then features that were left out are missed
 
 Rows = NDArray[np.intp]
-
-
-@dataclass(frozen=True)
-class HeldOutErrors:
-    """The error on held-out rows: the share of wrong labels, or the root of the mean squared error.
-
-    Examples
-    --------
-    >>> HeldOutErrors("error rate", one_model=0.5, contexts=0.1, n_rows=200).contexts
-    0.1
-    """
-
-    metric: str
-    one_model: float
-    contexts: float
-    n_rows: int
 
 
 def compare_with_one_model(
@@ -79,7 +63,8 @@ def compare_with_one_model(
     for k in np.unique(context[held]) if contexts.max() else ():
         mine = held[context[held] == k]
         each[np.isin(held, mine)] = _answers(quick, X, y, group, learn[context[learn] == k], mine)
-    return HeldOutErrors("RMSE" if y.dtype.kind == "f" else "error rate", _error(one, y[held]), _error(each, y[held]), len(held))
+    is_rate = y.dtype.kind != "f"
+    return measure_errors(row_losses(one, y[held]), row_losses(each, y[held]), group[held], context[held], is_rate)
 
 
 def are_missed(features: NDArray[np.float64], kept: Rows, y: NDArray[Any], group: Rows, contexts: Rows, seed: int) -> bool:
@@ -162,8 +147,3 @@ def row_losses(answers: NDArray[Any], y: NDArray[Any]) -> NDArray[np.float64]:
     array([0., 1.])
     """
     return np.square(answers - y) if y.dtype.kind == "f" else np.asarray(answers != y, dtype=np.float64)
-
-
-def _error(answers: NDArray[Any], y: NDArray[Any]) -> float:
-    mean = float(row_losses(answers, y).mean())
-    return math.sqrt(mean) if y.dtype.kind == "f" else mean

@@ -40,6 +40,11 @@ class ProgressBar(Callback):
             console=console or Console(stderr=True),
         )
 
+    @classmethod
+    def of(cls, estimator: Any) -> Self:
+        """A bar for the fit of an estimator; it is drawn only where that is verbose."""
+        return cls(type(estimator).__name__, Console(stderr=True, quiet=not estimator.verbose))
+
     def update(self, stage: str, done: int, total: int, loss: float, usage: Any) -> None:
         """Draw the stage's line at `done` of `total`."""
         if stage != self._stage:

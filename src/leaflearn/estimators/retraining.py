@@ -19,13 +19,14 @@ from sklearn.utils import _safe_indexing
 from leaflearn.conflict.selection import Counted, beats
 from leaflearn.core.allocation import Given
 from leaflearn.core.refitting import Refitted, refit
-from leaflearn.core.row_losses import Fitted
 from leaflearn.core.training import Callback
 from leaflearn.data.grouping import position_in_group
-from leaflearn.estimators.engines import Examples, as_grouped, make_factory, make_local_model, make_recipe
+from leaflearn.estimators.engine_contract import Examples
 from leaflearn.estimators.local_models import LocalModels, NetworkModels, RefittedModels
 from leaflearn.estimators.memory import renumber, take
+from leaflearn.estimators.network_parts import as_grouped, make_factory, make_recipe
 from leaflearn.estimators.novelty import sum_by_group
+from leaflearn.estimators.refit_engine import make_local_model, targets_of, with_sizes
 from leaflearn.recipe import GIVEN, Recipe, continue_networks, fit_networks, learn_again
 
 REFITS = 4  # of scikit-learn models at most
@@ -57,8 +58,11 @@ class Trial:
         mass = np.bincount(examples.group, weight)
         scores = sum_by_group(losses, examples.group)  #                         (m, K)
         chosen = (scores[examples.group] - losses).argmin(1)  # by the others    (N,)
-        held_out = np.bincount(examples.group, losses[np.arange(len(chosen)), chosen]) / mass
-        held_out[np.bincount(examples.group) == 1] = np.nan
+        size = np.bincount(examples.group)
+        held_out = np.full((len(size), size.max()), np.nan)  #                   (m, n)
+        told = losses[np.arange(len(chosen)), chosen] * (size / mass)[examples.group]  # so that a line's mean is weighted
+        held_out[examples.group, position_in_group(examples.group)] = told
+        held_out[size == 1] = np.nan
         return Counted(self.losses.shape[1], float(np.mean(scores.min(1) / mass)), held_out)
 
 
@@ -67,7 +71,7 @@ def is_better(more: Counted, fewer: Counted) -> bool:
 
     Examples
     --------
-    >>> is_better(Counted(3, 0.010, np.full(9, 0.010)), Counted(2, 0.011, np.full(9, 0.011)))
+    >>> is_better(Counted(3, 0.010, np.full((9, 2), 0.010)), Counted(2, 0.011, np.full((9, 2), 0.011)))
     False
     """
     if not np.isfinite(more.held_out).any():
@@ -173,7 +177,7 @@ def _refit(
     return refit(
         make_local_model(estimator.local_model),
         examples.X,
-        examples.y if like.n_classes or examples.n_outputs > 1 else examples.y[:, 0],
+        targets_of(examples),
         examples.group,
         like.row_losses,
         Given(torch.as_tensor(contexts), until),
@@ -190,4 +194,4 @@ def _refit(
 
 
 def _fitted(like: RefittedModels, found: Refitted) -> RefittedModels:
-    return replace(like, fitted=[Fitted(model, n_rows) for model, n_rows in zip(found.models, found.n_rows, strict=True)])
+    return replace(like, fitted=with_sizes(found))

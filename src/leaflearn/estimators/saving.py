@@ -6,7 +6,7 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from leaflearn.estimators.engines import Examples
+from leaflearn.estimators.engine_contract import Examples
 from leaflearn.estimators.kept_models import CLASSES, describe_local_models, describe_object
 from leaflearn.persistence import pack_arrays, table_to_json, to_json
 from leaflearn.persistence.values import Arrays

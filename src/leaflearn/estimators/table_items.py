@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
+from leaflearn.conflict.item_reading import start_from_items
 from leaflearn.data.column_kinds import Column, find_kind
 from leaflearn.data.feature_choice import go_with_target
 from leaflearn.data.items import find_item_column, list_columns_of_answers, read_codes, tell_sets
 from leaflearn.data.preparation import Preparation
 from leaflearn.data.table_text import warn
 from leaflearn.data.tables import list_names
-from leaflearn.estimators.item_reading import start_from_items
 from leaflearn.estimators.named_local_models import make_named
 from leaflearn.estimators.one_model import HELPS, hold_out, row_losses
 

@@ -12,9 +12,9 @@ import numpy as np
 from leaflearn.data.picture_files import PictureFiles
 from leaflearn.data.preparation import Preparation
 from leaflearn.data.table_target import Target
+from leaflearn.estimators.held_out_errors import read_errors
 from leaflearn.estimators.loading import rebuild_estimator
 from leaflearn.estimators.named_local_models import FROM_FILE, make_named
-from leaflearn.estimators.one_model import HeldOutErrors
 from leaflearn.estimators.saving import describe_estimator
 from leaflearn.persistence import Model, pack_objects, read_model, unpack_objects, write_model
 
@@ -62,7 +62,7 @@ def _rebuild(make: Callable[..., Any], model: Model) -> Any:
     found.local_model_ = about["local_model"]
     found.target_ = Target(**about["target"])
     found.n_rows_, found.group_sizes_ = int(about["rows"]), np.array(about["group_sizes"], dtype=np.intp)
-    found.errors_ = None if about["errors"] is None else HeldOutErrors(**about["errors"])
+    found.errors_ = read_errors(about["errors"])
     found.warnings_ = _sentences(about.get("warnings", []))  # folders of before did not keep any
     if about["table"] is None:
         found.preparation_ = PictureFiles(**about["pictures"])

@@ -26,7 +26,7 @@ TAIL = 0.02  # of the rows on either side that a curve leaves out
 N_ASKED = 200_000  # answers of each context, at most and about
 FEWEST_ROWS, MOST_ROWS = 30, 200  # into which values are put
 MOST_CELLS = 2 * 10**7  # of features that are asked at once, about
-MISSING, OTHER = "(missing)", "(any other)"
+MISSING, OTHER, THERE = "(missing)", "(any other)", "(there)"
 
 Floats = NDArray[np.float64]
 
@@ -199,6 +199,6 @@ def _category_values(
 def _name_rest(column: Column, values: Sequence[str], rows: Any) -> str:
     """What is none of the values; where that is one value only, its name."""
     if column.kind != "category":
-        return "(there)"
+        return THERE
     left = set() if rows is None else {text or MISSING for text in read_texts(rows[column.name])} - set(values)
     return left.pop() if len(left) == 1 else OTHER

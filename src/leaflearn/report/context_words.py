@@ -8,15 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from leaflearn.estimators.error_intervals import FEWEST_GROUPS, Interval
+from leaflearn.estimators.held_out_errors import HeldOutErrors
 from leaflearn.estimators.identification import SURE
 from leaflearn.report.column_curves import ColumnCurve, ask_each, find_drawn
+from leaflearn.report.curve_words import name_shape, show_answer, show_value
 from leaflearn.report.html_parts import bar, bullets, context_mark, paragraph, table
-from leaflearn.report.number_text import count, show_day, show_number, show_share
-from leaflearn.report.safe_text import Html, from_text, join, name
+from leaflearn.report.interval_words import PERCENT, show_error, show_interval
+from leaflearn.report.number_text import count, show_number, show_share
+from leaflearn.report.safe_text import Html, from_text, isolated, join, name
 
 MOST_COLUMNS, MOST_NAMES, MOST_LISTED = 3, 8, 50
-HARDLY = 0.1  # of the widest range of any context: what moves less hardly changes
-BENDS = 0.25  # of its own range must a curve come back, to be no slope
 N_ROWS = 500  # of which the mean answer is taken
 
 
@@ -27,7 +29,7 @@ def tell_contexts(model: Any, curves: Sequence[ColumnCurve], X: NDArray[Any] | N
     --------
     >>> from types import SimpleNamespace
     >>> estimator = SimpleNamespace(n_contexts_=1, usage_=np.ones(1), contexts_=np.array([0, 0]), probabilities_=np.ones((2, 1)))
-    >>> model = SimpleNamespace(group="site", group_sizes_=np.array([7, 8]), estimator_=estimator)
+    >>> model = SimpleNamespace(group="site", group_sizes_=np.array([7, 8]), estimator_=estimator, errors_=None)
     >>> "<caption>Sizes of the contexts</caption>" in tell_contexts(model, [], None)
     True
     """
@@ -39,7 +41,7 @@ def tell_contexts(model: Any, curves: Sequence[ColumnCurve], X: NDArray[Any] | N
         told += [describe_along(model, curve, place) for curve in curves[:MOST_COLUMNS]]
         words = bullets(told) if told else ""
         cards.append(f"<article class='context'><h3>{context_mark(int(context))}</h3>{words}{_members(model, context)}</article>")
-    return Html(f"{_sizes(model)}<div class='cards'>{join(cards)}</div>" if cards else _sizes(model))
+    return join([_sizes(model), *([Html(f"<div class='cards'>{join(cards)}</div>")] if cards else []), *_errors(model)])
 
 
 def describe_along(model: Any, curve: ColumnCurve, place: int) -> Html:
@@ -53,18 +55,15 @@ def describe_along(model: Any, curve: ColumnCurve, place: int) -> Html:
     >>> [describe_along(model, curve, k).replace("<bdi>", "").replace("</bdi>", "") for k in (0, 1)]
     ['effect rises along dose, from 0 (at 0) to 1 (at 1).', 'effect hardly changes along dose.']
     """
-    answers, what = curve.answers[:, place], name_answer(model, curve)
-    widest = max(float(np.ptp(curve.answers, axis=0).max()), 1e-12)
-    if np.ptp(answers) < HARDLY * widest:
+    answers, what, shape = curve.answers[:, place], name_answer(model, curve), name_shape(curve, place)
+    if shape == "hardly changes":
         return Html(f"{what} hardly changes along {name(curve.column)}.")
     low, high = int(answers.argmin()), int(answers.argmax())
     if curve.kind == "category":
         return Html(f"{what} is highest for {_at(curve, high, place)} and lowest for {_at(curve, low, place)} of {name(curve.column)}.")
-    first, last = answers[0], answers[-1]
-    if abs(last - first) < (1.0 - BENDS) * np.ptp(answers):
+    if shape == "bends":
         return Html(f"{what} bends along {name(curve.column)}: lowest, {_at(curve, low, place)}; highest, {_at(curve, high, place)}.")
-    verb = "rises" if last > first else "falls"
-    return Html(f"{what} {verb} along {name(curve.column)}, from {_at(curve, 0, place)} to {_at(curve, len(answers) - 1, place)}.")
+    return Html(f"{what} {shape} along {name(curve.column)}, from {_at(curve, 0, place)} to {_at(curve, len(answers) - 1, place)}.")
 
 
 def name_answer(model: Any, curve: ColumnCurve) -> Html:
@@ -78,28 +77,6 @@ def name_answer(model: Any, curve: ColumnCurve) -> Html:
     'The chance of <bdi>good</bdi>'
     """
     return name(model.target) if curve.label < 0 else Html(f"The chance of {name(model.estimator_.classes_[curve.label], 60)}")
-
-
-def show_value(curve: ColumnCurve, value: Any) -> str:
-    """A value of the column as it is written.
-
-    Examples
-    --------
-    >>> show_value(ColumnCurve("day", "date", [], np.ones(0), np.ones((0, 1)), -1, 0.0), 19723.0)
-    '2024-01-01'
-    """
-    return str(value) if curve.kind == "category" else show_day(value) if curve.kind == "date" else show_number(value)
-
-
-def show_answer(curve: ColumnCurve, answer: float) -> str:
-    """A mean answer as it is written.
-
-    Examples
-    --------
-    >>> show_answer(ColumnCurve("day", "date", [], np.ones(0), np.ones((0, 1)), -1, 0.0), 2.0)
-    '2'
-    """
-    return show_number(answer) if curve.label < 0 else show_share(answer)
 
 
 def _at(curve: ColumnCurve, i: int, place: int) -> Html:
@@ -123,6 +100,33 @@ def _sizes(model: Any) -> Html:
     more = estimator.n_contexts_ - MOST_LISTED
     note = [paragraph(f"and {count(more, 'smaller context')}.")] if more > 0 else []
     return join([table("Sizes of the contexts", head, rows), *note])
+
+
+def _errors(model: Any) -> list[Html]:
+    """What each context gets wrong on held-out rows, beside what one model for all makes of the same rows."""
+    errors = model.errors_
+    if errors is None or len(errors.by_context) < 2:
+        return []
+    unit = "share of wrong answers" if errors.is_rate else f"root of the mean squared error, in the unit of {isolated(model.target, 60)}"
+    head = ["context", "with its own model", "with one model for all", "groups", "rows"]
+    rows = [
+        [
+            context_mark(part.context),
+            _with_interval(errors, part.own, part.own_interval),
+            _with_interval(errors, part.one_model, part.one_model_interval),
+            Html(f"{part.n_groups:,}"),
+            Html(f"{part.n_rows:,}"),
+        ]
+        for part in errors.by_context[:MOST_LISTED]
+    ]
+    few = any(part.n_groups < FEWEST_GROUPS for part in errors.by_context)
+    condition = f", for contexts that have held-out rows of at least {FEWEST_GROUPS} groups" if few else ""
+    note = f"In brackets: {PERCENT} intervals, as explained above{condition}."
+    return [table(f"Errors on held-out rows: {unit}", head, rows), paragraph(note, "note")]
+
+
+def _with_interval(errors: HeldOutErrors, error: float, interval: Interval | None) -> Html:
+    return Html(f"{show_error(errors, error)}{f' ({show_interval(errors, interval)})' if interval else ''}")
 
 
 def _size_of(model: Any, context: int) -> list[Html]:

@@ -10,7 +10,8 @@ import numpy as np
 
 from leaflearn.data.preparation import Preparation
 from leaflearn.report.column_curves import ColumnCurve, find_drawn
-from leaflearn.report.context_words import name_answer, show_answer, show_value
+from leaflearn.report.context_words import name_answer
+from leaflearn.report.curve_words import show_answer, show_value
 from leaflearn.report.example_rows import Example
 from leaflearn.report.html_parts import bar, figure, key_to_lines, opening, paragraph, table
 from leaflearn.report.inline_svg import to_inline_svg
@@ -59,7 +60,7 @@ def _introduce(model: Any, curves: Sequence[ColumnCurve], n_drawn: int) -> Html:
         return paragraph(f"There is one context. The charts show what it answers along the columns that move {name(model.target)} most.")
     more = model.estimator_.n_contexts_ - n_drawn
     rest = f" The charts show the {n_drawn} most used contexts." if more > 0 else ""
-    return paragraph(f"The contexts part most along {name(curves[0].column)}. Charts of the most telling columns come first.{rest}")
+    return paragraph(f"The charts are of the columns along which the contexts part most, {name(curves[0].column)} first.{rest}")
 
 
 def _why_no_curves(model: Any) -> str:

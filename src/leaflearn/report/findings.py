@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from leaflearn.estimators.error_intervals import Interval
+from leaflearn.estimators.held_out_errors import HeldOutErrors
 from leaflearn.estimators.identification import SURE
-from leaflearn.report.html_parts import bullets, facts, paragraph
-from leaflearn.report.number_text import count, show_number, show_share
+from leaflearn.report.html_parts import bullets, command, facts, paragraph
+from leaflearn.report.interval_words import PERCENT, explain_intervals, show_error, show_interval, tell_gain
+from leaflearn.report.next_commands import ANSWERS, FEW, MODEL, NEW, PICTURES, has_pictures, write_command
+from leaflearn.report.number_text import count, show_share
 from leaflearn.report.safe_text import Html, join, name
 
 MOST_NAMES = 5
 MOST_NAMED_CONTEXTS, MOST_NAMED_GROUPS = 3, 12  # in the first paragraph
-CLEARLY_LESS = 0.95  # of one model's error, or less: then the contexts are worth their while
 
 
-def tell_findings(model: Any, n_notices: int) -> Html:
-    """The first section: how many contexts, how sure, what one model would have done, what to do next.
+def tell_findings(model: Any, n_notices: int, difference: Sequence[str] = (), place: str = MODEL) -> Html:
+    """The first section: how many contexts, in which column they differ, how sure, what one model would have done, what to do next.
+
+    Parameters
+    ----------
+    model
+        A fitted `TableModel`.
+    n_notices
+        How many warnings the page has.
+    difference
+        Sentences on where the contexts differ, as pieces of a page.
+    place
+        The folder of the model, as the reader would type it.
 
     Examples
     --------
@@ -25,10 +40,13 @@ def tell_findings(model: Any, n_notices: int) -> Html:
     >>> fitted = {"usage_": np.ones(1), "contexts_": np.zeros(4, dtype=int), "probabilities_": np.ones((4, 1)), "groups_": np.arange(4)}
     >>> estimator = SimpleNamespace(**fitted, n_contexts_=1, converged_=True)
     >>> model = SimpleNamespace(estimator_=estimator, target="effect", group="site", n_rows_=40, errors_=None, contexts="auto")
+    >>> model.preparation_, model.local_model_ = None, "mlp"
     >>> "One context was found in 4 groups (by <bdi>site</bdi>, 40 rows)" in tell_findings(model, 0)
     True
     """
-    return join([paragraph(_tell_contexts(model), "lead"), facts(_key_figures(model)), *_tell_errors(model), *_tell_next(model, n_notices)])
+    where = [paragraph(f"{' '.join(difference)} <a href='#disagreement'>See the charts.</a>", "where")] if difference else []
+    parts = [paragraph(_tell_contexts(model), "lead"), *where, *_name_the_others(model), facts(_key_figures(model)), *_tell_errors(model)]
+    return join([*parts, Html("<h3>What to do next</h3>"), bullets([*_steps_in_doubt(model, n_notices), *_steps_to_use(model, place)])])
 
 
 def count_used(model: Any) -> int:
@@ -59,22 +77,21 @@ def _tell_contexts(model: Any) -> Html:
         )
     return Html(
         f"<strong>{used} contexts</strong> were found in {data}. Groups of one context answer alike. Groups of different contexts give "
-        f"different answers for {name(model.target)} on the same input, so no single model can be right for all of them."
-        f"{_name_the_others(model)}{unused}"
+        f"different answers for {name(model.target)} on the same input, so no single model can be right for all of them.{unused}"
     )
 
 
-def _name_the_others(model: Any) -> str:
+def _name_the_others(model: Any) -> list[Html]:
     """Who is not with the most, where two or three contexts have few enough groups to be named."""
     estimator = model.estimator_
     if model.group is None or estimator.n_contexts_ > MOST_NAMED_CONTEXTS:
-        return ""
-    told = ""
+        return []
+    told = []
     for k in range(1, estimator.n_contexts_):
         groups = estimator.groups_[estimator.contexts_ == k]
         if 0 < len(groups) <= MOST_NAMED_GROUPS:
-            told += f" Context {k} holds {join((name(group, 40) for group in groups), ', ')}."
-    return told
+            told.append(f"Context {k} holds {join((name(group, 40) for group in groups), ', ')}.")
+    return [paragraph(join(told, " "))] if told else []
 
 
 def _key_figures(model: Any) -> list[tuple[str, Html, Html]]:
@@ -87,12 +104,17 @@ def _key_figures(model: Any) -> list[tuple[str, Html, Html]]:
         sure, m = int((estimator.probabilities_.max(1) >= SURE).sum()), len(estimator.groups_)
         figures.append(("Sure", Html(show_share(sure / m)), Html(f"of the {what} are at least {show_share(SURE)} sure of their context")))
     if errors is not None:
-        show = show_share if errors.metric == "error rate" else show_number
-        words = "of new answers are wrong" if errors.metric == "error rate" else "typical error of a new answer"
+        words = "of new answers are wrong" if errors.is_rate else "typical error of a new answer"
+        figures.append(("Error of one model for all", *_show_error(errors, errors.one_model, errors.one_model_interval, words)))
         if estimator.n_contexts_ > 1:
-            figures.append(("Error with the contexts", Html(show(errors.contexts)), Html(words)))
-        figures.append(("Error of one model for all", Html(show(errors.one_model)), Html(words)))
+            figures.append(("Error with the contexts", *_show_error(errors, errors.contexts, errors.contexts_interval, words)))
     return figures
+
+
+def _show_error(errors: HeldOutErrors, error: float, interval: Interval | None, words: str) -> tuple[Html, Html]:
+    """The error, and words on it with its interval."""
+    ends = "" if interval is None else f" <span class='ends'>{PERCENT} interval: {show_interval(errors, interval)}</span>"
+    return Html(show_error(errors, error)), Html(f"{words}{ends}")
 
 
 def _tell_errors(model: Any) -> list[Html]:
@@ -100,18 +122,11 @@ def _tell_errors(model: Any) -> list[Html]:
     if errors is None:
         return [paragraph("No error could be measured: every group is a single row, so no rows could be held out inside the groups.")]
     how = f"Measured on {count(errors.n_rows, 'row')} that were held out inside the groups"
-    if errors.metric != "error rate":
+    if not errors.is_rate:
         how += f", as the root of the mean squared error, in the unit of {name(model.target)}"
-    if model.estimator_.n_contexts_ == 1:
-        return [paragraph(f"{how}.")]
-    if errors.contexts >= CLEARLY_LESS * errors.one_model:
-        return [paragraph(f"<strong>The contexts hardly lower the error</strong>: one model for all does about as well. {how}.")]
-    less = 1.0 - errors.contexts / errors.one_model
-    return [paragraph(f"<strong>With the contexts the error is {show_share(less)} smaller</strong> than that of one model for all. {how}.")]
-
-
-def _tell_next(model: Any, n_notices: int) -> list[Html]:
-    return [Html("<h3>What to do next</h3>"), bullets([*_steps_in_doubt(model, n_notices), *_steps_to_use(model)])]
+    clause, rest = ("", "") if model.estimator_.n_contexts_ == 1 else tell_gain(errors)
+    gain = f"<strong>{clause}</strong>{rest} " if clause else ""
+    return [paragraph(f"{gain}{how}."), paragraph(explain_intervals(errors), "note")]
 
 
 def _steps_in_doubt(model: Any, n_notices: int) -> list[Html]:
@@ -129,22 +144,29 @@ def _steps_in_doubt(model: Any, n_notices: int) -> list[Html]:
     return steps
 
 
-def _steps_to_use(model: Any) -> list[Html]:
+def _steps_to_use(model: Any, place: str) -> list[Html]:
+    """Commands to paste, and what has to be filled in."""
+    folder = f" <code>{MODEL}</code>: the folder that the model is in." if place == MODEL else ""
+    folder += f" <code>{PICTURES}</code>: the folder with the pictures." if has_pictures(model) else ""
+    new = f"Fill in <code>{NEW}</code>: your table of rows to be answered"
     if count_used(model) == 1:
-        return [Html("Use it like any model: <code>leaflearn predict MODEL NEW.csv -o answers.csv</code>.")]
+        use = command(write_command(model, "predict", place, NEW, "-o", ANSWERS))
+        return [Html(f"Use it like any model:{use}{new}.{folder}")]
+    identify = command(write_command(model, "identify", place, FEW))
+    answer = command(write_command(model, "predict", place, NEW, "--support", FEW, "-o", ANSWERS))
+    by = "" if model.group is None else f", and with {name(model.group, 60)} where they are of several sources"
     steps = [
         Html(
             "Find out what the groups of a context have in common, and give the contexts names: "
             "<a href='#contexts'>how they differ</a>, <a href='#groups'>which group is where</a>."
         ),
         Html(
-            "For a new source, have a few of its rows labelled. They tell its context: <code>leaflearn identify MODEL FEW.csv</code>, "
-            "and with it the answers: <code>leaflearn predict MODEL NEW.csv --support FEW.csv -o answers.csv</code>."
+            f"For a new source, have a few of its rows labelled. They tell its context, and with it the answers:{identify}{answer}"
+            f"Fill in <code>{FEW}</code>: your table of these rows, with their {name(model.target, 60)}{by}; "
+            f"<code>{NEW}</code>: your table of rows to be answered.{folder}"
         ),
     ]
     if model.group is None:
         return steps
-    return [
-        *steps,
-        Html("For the groups on this page, <code>leaflearn predict MODEL NEW.csv --by-group -o answers.csv</code> answers at once."),
-    ]
+    known = command(write_command(model, "predict", place, NEW, "--by-group", "-o", ANSWERS))
+    return [*steps, Html(f"The groups on this page need no labelled rows:{known}{new}, with their {name(model.group, 60)}.")]

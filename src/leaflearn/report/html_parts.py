@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from leaflearn.report.report_charts import MARKS
-from leaflearn.report.safe_text import Html, from_text, join
+from leaflearn.report.safe_text import Html, from_text, join, plain
 
 _MARK_PATHS = {  # of the same shapes that the charts draw, in a square of 12
     "o": '<circle cx="6" cy="6" r="4.5"/>',
@@ -16,6 +16,7 @@ _MARK_PATHS = {  # of the same shapes that the charts draw, in a square of 12
     "v": '<path d="M6 11 1 1.5h10z"/>',
     "P": '<path d="M4 1h4v3h3v4H8v3H4V8H1V4h3z"/>',
 }
+LONGEST_COMMAND = 2000  # characters that are shown
 _LINE_DASHES = ("", "8 3", "2.5 2.5", "9 3 2.5 3", "14 5", "5 2 2 2 2 2")  # as the charts have them, in the units of the key
 
 
@@ -91,6 +92,17 @@ def paragraph(content: Html | str, kind: str = "") -> Html:
     "<p class='note'>Hello.</p>"
     """
     return Html(f"<p class='{kind}'>{content}</p>" if kind else f"<p>{content}</p>")
+
+
+def command(text: str) -> Html:
+    """A command to paste; names of strangers in it are text.
+
+    Examples
+    --------
+    >>> command("leaflearn show 'a & b'")
+    "<pre tabindex='0' dir='ltr'><code>leaflearn show &#x27;a &amp; b&#x27;</code></pre>"
+    """
+    return Html(f"<pre tabindex='0' dir='ltr'><code>{from_text(plain(text, LONGEST_COMMAND))}</code></pre>")
 
 
 def bullets(items: Sequence[Html]) -> Html:

@@ -27,6 +27,7 @@ from leaflearn.report.learning import tell_learning
 from leaflearn.report.notices import collect_notices, tell_notices
 from leaflearn.report.origin import Origin, tell_origin
 from leaflearn.report.safe_text import Html, from_text, isolated, join, name
+from leaflearn.report.telling_column import tell_difference
 from leaflearn.report.training_rows import find_background, read_training_rows
 from leaflearn.writing import write_file
 
@@ -94,7 +95,7 @@ def render_report(model: Any, frame: Any, origin: Origin, on_stage: Callable[[st
     on_stage("drawing")
     notices = collect_notices(model, rows)
     sections = {
-        ("found", "What was found"): tell_findings(model, len(notices)),
+        ("found", "What was found"): tell_findings(model, len(notices), tell_difference(model, curves, X, name), origin.model),
         ("contexts", "The contexts"): tell_contexts(model, curves, X),
         ("disagreement", _name_disagreement(model)): tell_disagreement(model, curves, examples, columns),
         ("groups", "The groups"): tell_groups(model),

@@ -51,7 +51,8 @@ def collect_notices(model: Any, rows: TrainingRows | None) -> list[Notice]:
     """
     kept = [str(sentence) for sentence in getattr(model, "warnings_", ())]
     told = list(dict.fromkeys([*kept, *([] if rows is None else rows.warnings)]))
-    found = [_from_sentence(sentence) for sentence in told if not sentence.startswith("Columns were left out: ")]  # that comes with advice
+    told = [sentence for sentence in told if not sentence.startswith("Columns were left out: ")]  # that comes with advice
+    found = [_from_sentence(sentence, bool(_single_rows(model))) for sentence in told]
     if not any(notice.is_about_the_fit for notice in found):
         found = [*_doubts(model), *found]
     found += _left_out(model) + ([] if any(sentence.startswith(SINGLE_ROWS) for sentence in kept) else _single_rows(model))
@@ -77,9 +78,9 @@ def tell_notices(notices: list[Notice]) -> Html:
     return Html(f"<ul class='notices'>{join(items)}</ul>")
 
 
-def _from_sentence(sentence: str) -> Notice:
-    """A warning in the words that the user saw, in which names of columns stand."""
-    is_doubt = sentence.startswith(DOUBTS)
+def _from_sentence(sentence: str, is_of_single_rows: bool) -> Notice:
+    """A warning in the words that the user saw, in which names of columns stand; contexts that were found in single rows are doubtful."""
+    is_doubt = sentence.startswith(DOUBTS) or (is_of_single_rows and sentence.startswith(SINGLE_ROWS))
     is_of_cells = any(words in sentence for words in OF_CELLS)
     advice = ADVICE_ON_A_FIT if is_doubt else ADVICE_ON_A_ROW if is_of_cells else ""  # all others say themselves what to do
     return Notice(Html(f"<bdi>{from_text(plain(sentence, 1000))}</bdi>"), Html(advice), is_doubt)
@@ -95,10 +96,8 @@ def _doubts(model: Any) -> list[Notice]:
         what = (
             "The checks at the end of the fit speak against the contexts: another allocation, or another number of contexts, may be right."
         )
-        advice = (
-            "Fit again with <code>--contexts auto</code> or another <code>--seed</code> and compare; the fit prints on the terminal what "
-            "speaks against it."
-        )
+        auto = "" if model.contexts == "auto" else "<code>--contexts auto</code> or "
+        advice = f"Fit again with {auto}another <code>--seed</code> and compare; the fit prints on the terminal what speaks against it."
         found.append(Notice(Html(what), Html(advice), True))
     return found
 

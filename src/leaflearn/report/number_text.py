@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from datetime import date, timedelta
 
 SPACE = "\u00a0"  # that no line breaks at
@@ -53,6 +54,18 @@ def show_share(share: float) -> str:
         return f"under 0.1{SPACE}%"
     fine = 0.0 < percent < 1.0 or 99.0 < percent < 100.0
     return f"{percent:.{int(fine)}f}{SPACE}%"
+
+
+def show_range(ends: tuple[float, float], show: Callable[[float], str]) -> str:
+    """From here to there; a word of its own where both look the same.
+
+    Examples
+    --------
+    >>> show_range((0.071, 0.12), show_number), show_range((0.0701, 0.0702), lambda value: f"{value:.2f}")
+    ('0.071 to 0.12', 'about 0.07')
+    """
+    low, high = (show(end) for end in ends)
+    return f"{low} to {high}" if low != high else f"about {low}"
 
 
 def show_day(days: float) -> str:

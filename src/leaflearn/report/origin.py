@@ -10,9 +10,10 @@ from importlib.metadata import version
 from typing import Any
 
 from leaflearn.persistence.folder import LIBRARIES
-from leaflearn.report.html_parts import opening, paragraph, table
+from leaflearn.report.html_parts import command, opening, paragraph, table
+from leaflearn.report.next_commands import DATA, MODEL, PICTURES, has_pictures, quote_path
 from leaflearn.report.number_text import count
-from leaflearn.report.safe_text import Html, from_text, join, name, plain
+from leaflearn.report.safe_text import Html, from_text, join, name
 from leaflearn.report.training_rows import TrainingRows
 
 
@@ -33,8 +34,8 @@ class Origin:
     'DATA.csv'
     """
 
-    model: str = "MODEL"
-    data: str = "DATA.csv"
+    model: str = MODEL
+    data: str = DATA
     library: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -46,7 +47,7 @@ def tell_origin(model: Any, origin: Origin, rows: TrainingRows | None) -> Html:
     >>> from types import SimpleNamespace
     >>> from leaflearn.estimators.table_model import TableModel
     >>> model = TableModel("effect")
-    >>> model.target_, model.local_model_ = SimpleNamespace(task="regression"), "mlp"
+    >>> model.target_, model.local_model_, model.preparation_ = SimpleNamespace(task="regression"), "mlp", None
     >>> model.estimator_ = SimpleNamespace(outliers_=[False] * 40, _fingerprint="0123abcd")
     >>> "leaflearn fit DATA.csv --target effect --seed 0 -o MODEL" in tell_origin(model, Origin(), None)
     True
@@ -60,7 +61,8 @@ def tell_origin(model: Any, origin: Origin, rows: TrainingRows | None) -> Html:
     return join(
         [
             paragraph("The same table, options, seed and versions on the same machine give the same model:"),
-            Html(f"<pre tabindex='0' dir='ltr'><code>{from_text(plain(' '.join(list_command(model, origin)), 2000))}</code></pre>"),
+            command(" ".join(list_command(model, origin))),
+            *_tell_what_to_fill_in(model, origin),
             paragraph(f"Seed: {model.random_state}. Task: {model.target_.task}. Local model: {name(model.local_model_)}."),
             paragraph(
                 f"Fingerprint of the {count(len(model.estimator_.outliers_), 'training row')} (SHA-256 of features, targets and groups): "
@@ -77,7 +79,9 @@ def list_command(model: Any, origin: Origin) -> list[str]:
     Examples
     --------
     >>> from leaflearn.estimators.table_model import TableModel
-    >>> " ".join(list_command(TableModel("the effect", group="site", contexts=2), Origin()))
+    >>> model = TableModel("the effect", group="site", contexts=2)
+    >>> model.preparation_ = None
+    >>> " ".join(list_command(model, Origin()))
     "leaflearn fit DATA.csv --target 'the effect' --group site --contexts 2 --seed 0 -o MODEL"
     """
     options: list[tuple[str, Any]] = [
@@ -88,13 +92,21 @@ def list_command(model: Any, origin: Origin) -> list[str]:
         ("--local-model", model.local_model),
         ("--features", _joined(model.features)),
         ("--drop", _joined(model.drop)),
-        ("--images", model.images),
+        ("--images", model.images or (PICTURES if has_pictures(model) else None)),
         ("--image-column", model.image_column),
         ("--seed", model.random_state),
         ("-o", origin.model),
     ]
     words = [(option, shlex.quote(str(value))) for option, value in options if value is not None]
-    return ["leaflearn", "fit", shlex.quote(origin.data), *(word for pair in words for word in pair)]
+    return ["leaflearn", "fit", quote_path(origin.data), *(word for pair in words for word in pair)]
+
+
+def _tell_what_to_fill_in(model: Any, origin: Origin) -> list[Html]:
+    """Words in capitals stand for names that this page was not told."""
+    told = [f"{DATA}: the training table"] if origin.data == DATA else []
+    told += [f"{MODEL}: the folder of the model"] if origin.model == MODEL else []
+    told += [f"{PICTURES}: the folder with the pictures"] if has_pictures(model) and model.images is None else []
+    return [paragraph(f"To be filled in, since this page was not told their names: {'; '.join(told)}.", "note")] if told else []
 
 
 def _joined(columns: Sequence[str] | None) -> str | None:

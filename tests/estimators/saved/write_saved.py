@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from leaflearn import LeafClassifier, LeafRegressor
-from leaflearn.estimators import engines
+from leaflearn.estimators import network_parts
 
 HERE = Path(__file__).parent
 RNG = np.random.default_rng(0)
@@ -41,7 +41,7 @@ def write(name, leaf, y, groups):
 
 def main(version):
     """Fit both, small ones: they are kept for ever."""
-    engines.DEEP = (4, 4)
+    network_parts.DEEP = (4, 4)
     regressor = LeafRegressor(2, learning_rate=0.03, max_epochs=60, random_state=0).fit(X, Y, SITE)
     write(f"version-{version}-regressor", regressor, Y, SITE)
     classifier = LeafClassifier(2, local_model=LogisticRegression(), random_state=0).fit(X, LABELS, NAMED)

@@ -17,12 +17,12 @@ from scipy import sparse
 from torch import Tensor
 
 from leaflearn.conflict.features import Projection
+from leaflearn.conflict.item_means import Allocated, ItemMeans
 from leaflearn.conflict.reading import Best, Reading, Targets
 from leaflearn.conflict.search import Found
 from leaflearn.conflict.selection import WORTH as TENTH
 from leaflearn.conflict.selection import Counted
 from leaflearn.conflict.start import MOST_CONTEXTS, TRUSTED, Start
-from leaflearn.estimators.item_means import Allocated, ItemMeans
 
 FEWEST_ITEMS = 20  # more than these; fewer values are a category, which smooth models can read
 HAVE_ITEMS = 0.5  # of the rows, at least: else the columns are something else
@@ -93,7 +93,7 @@ def start_from_items(item: Codes, y: NDArray[np.generic], group: Codes, n_contex
     means, found, counts = ItemMeans(item, _targets(y, n_classes), group, seed), list[Allocated](), list[Counted]()
     for n in range(1, min(n_contexts or MOST_CONTEXTS, means.n_groups) + 1):
         found.append(means.search(n))
-        counts.append(Counted(n, found[-1].error, means.foretell(n)))
+        counts.append(Counted(n, found[-1].error, means.foretell(n)[:, None]))
         if n_contexts is None and len(counts) - _choose(counts) >= PATIENCE:
             break
     n_used = _choose(counts)
@@ -112,7 +112,7 @@ def _choose(counts: list[Counted]) -> int:
 
 def _foretells_better(better: Counted, worse: Counted) -> bool:
     """Clearly, on rows that no search has seen: unlike where smooth models are compared, little has to be allowed for chance."""
-    gain = worse.held_out - better.held_out  #                                                              (m,)
+    gain = (worse.held_out - better.held_out).ravel()  #                                                    (m,)
     gain = gain[np.isfinite(gain)]
     if len(gain) < 2:
         return False

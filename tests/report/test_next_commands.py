@@ -1,0 +1,30 @@
+"""Commands that a shell takes apart into the very words that were meant."""
+
+import shlex
+from types import SimpleNamespace
+
+import pytest
+
+from leaflearn.data.picture_files import PictureFiles
+from leaflearn.report.next_commands import NEW, quote_path, write_command
+
+
+@pytest.mark.parametrize("place", ["model", "my model", "it's", "$HOME; rm *", "two\nlines", "*", "~user", "שלום 🙂", "-o", "--each"])
+def test_a_shell_reads_the_path_that_was_given(place):
+    (word,) = shlex.split(quote_path(place))
+    assert word.removeprefix("./") == place
+    assert not word.startswith("-")
+
+
+@pytest.mark.parametrize(
+    ("verb", "pictures", "local_model", "options"),
+    [
+        ("predict", False, "linear", []),
+        ("identify", True, "convnet", ["--images", "PICTURES"]),
+        ("report", True, "convnet", []),
+        ("predict", False, "module:my net.py:make", ["--local-model", "module:my net.py:make"]),
+    ],
+)
+def test_options_that_a_model_cannot_do_without_come_along(verb, pictures, local_model, options):
+    model = SimpleNamespace(preparation_=PictureFiles("file") if pictures else None, local_model_=local_model)
+    assert shlex.split(write_command(model, verb, "my model", NEW)) == ["leaflearn", verb, "my model", "NEW.csv", *options]
