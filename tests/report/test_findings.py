@@ -35,8 +35,10 @@ def words(section):
 
 
 def test_who_is_not_with_the_most_is_named():
-    assert "<p>Context 1 holds <bdi>site 2</bdi>, <bdi>site 4</bdi>.</p>" in tell_findings(model([0, 0, 1, 0, 1]), 0)
-    assert "Context 1 holds site 3. Context 2 holds site 4." in words(tell_findings(model([0, 0, 0, 1, 2]), 0))
+    assert "<p>Context 1 holds <bdi>site 2</bdi>, <bdi>site 4</bdi>. Context 0 holds all others.</p>" in tell_findings(
+        model([0, 0, 1, 0, 1]), 0
+    )
+    assert "Context 1 holds site 3. Context 2 holds site 4. Context 0 holds all others." in words(tell_findings(model([0, 0, 0, 1, 2]), 0))
 
 
 def test_where_they_are_many_they_are_not():

@@ -361,7 +361,7 @@ def test_ten_thousand_groups_stay_below_three_megabytes(tame, name):
 
 def test_of_more_groups_than_fit_the_least_sure_are_listed(tame):
     model = enlarge(tame[0], 25_000, "row {}")
-    model.estimator_._scores = np.stack([np.zeros(25_000), np.arange(25_000.0)], axis=1) * model.estimator_._temperature
+    model.estimator_._scores = np.stack([np.zeros(25_000), np.arange(25_000.0)], axis=1) * model.estimator_._evidence_unit
     page = render_report(model, None, Origin())
     assert "Of 25,000 groups, the 20,000 least sure ones are listed." in Page(page).words
     assert max(read_groups(page)["margin"]) == pytest.approx(19_999, rel=1e-3)

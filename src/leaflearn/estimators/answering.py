@@ -96,7 +96,12 @@ class AnsweringContexts:
         scores = sum_by_group(self._trimmed(np.nan_to_num(losses, nan=0.0, posinf=np.inf), group), group)  # (m, K)
         novelty = self._held_out.novelty(losses, group, scores.argmin(1))
         no_label_is_known = np.bincount(group, ~np.isnan(losses[:, 0])) == 0
-        return Identification.from_scores(labels, scores / self._temperature, novelty, (novelty > LIMIT) | no_label_is_known, abstain)
+        return Identification.from_scores(labels, scores / self._evidence_unit, novelty, (novelty > LIMIT) | no_label_is_known, abstain)
+
+    @property
+    def _evidence_unit(self) -> float:
+        """By so much must losses differ for e to 1 in favour of a context."""
+        return self._temperature * self._held_out.doubt
 
     @property
     def _engine(self) -> str:

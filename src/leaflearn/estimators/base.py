@@ -23,6 +23,7 @@ from leaflearn.core.training import Callback, Schedule
 from leaflearn.data.fingerprint import fingerprint
 from leaflearn.data.grouping import encode_groups
 from leaflearn.estimators.answering import AnsweringContexts
+from leaflearn.estimators.calibration import find_doubt
 from leaflearn.estimators.changing import ChangingContexts
 from leaflearn.estimators.contexts import ContextSet
 from leaflearn.estimators.diagnostics import diagnose
@@ -132,6 +133,7 @@ class BaseLeaf(AnsweringContexts, ChangingContexts, SharedModels, BaseEstimator)
             self._adopt(fitting, examples)
             self._diagnose(examples, start, random_state)
             self._held_out = self._hold_out(fitting, examples, random_state)
+            self.probabilities_ = posterior(self._scores / self._evidence_unit)
             self.memory_ = remember(examples, self.contexts_, np.random.default_rng(random_state.randint(2**31 - 1)))
         except BaseException:  # a fit that fails, or is interrupted, leaves the estimator as it was
             self.__dict__ = before
@@ -225,6 +227,7 @@ class BaseLeaf(AnsweringContexts, ChangingContexts, SharedModels, BaseEstimator)
         self.selection_ = fitting.selection
         self._constant_loss = fitting.constant_loss or 1.0  # constant targets leave nothing to explain: any unit will do
         self._temperature = self._noise(fitting, examples)
+        self._held_out = HeldOut.unknown(self.n_contexts_)  # until something is known
         self._sizes = np.bincount(examples.group)  #                                                (m,)
         self._is_aside = np.zeros(len(self._sizes), dtype=bool)  # groups that no context explains, see partial_fit
         self._arrange(fitting.local_models, fitting.scores, examples)
@@ -241,7 +244,7 @@ class BaseLeaf(AnsweringContexts, ChangingContexts, SharedModels, BaseEstimator)
         self.usage_ = usage[order]
         self.context_order_ = self.context_order_[order]
         self.history_ = {**self.history_, "usage": self.history_["usage"][:, order]}
-        self.probabilities_ = posterior(self._scores / self._temperature)
+        self.probabilities_ = posterior(self._scores / self._evidence_unit)
         self.empirical_error_ = self._empirical_error(self._scores.min(1) / self._sizes, examples)
         return order
 
@@ -287,7 +290,9 @@ class BaseLeaf(AnsweringContexts, ChangingContexts, SharedModels, BaseEstimator)
             losses = again.losses(_safe_indexing(examples.X, held), examples.y[held])  #            (H, K)
         except ValueError:  # a local model that cannot learn from fewer rows: the fit stands, and nothing is called new
             return HeldOut.unknown(self.n_contexts_)
-        return HeldOut.of(losses, examples.group[held], self._constant_loss)
+        group = examples.group[held]
+        doubt = find_doubt(losses / self._temperature, self.contexts_[group])
+        return HeldOut.of(losses, group, self._constant_loss, doubt)
 
     def _mean_over_groups(self, rows: NDArray[np.float64], examples: Examples) -> float:
         """Mean over groups of the weighted mean over their rows."""

@@ -43,6 +43,8 @@ class HeldOut:
         Standard deviation of the mean place from source to source, beyond what the number of rows explains.
     least
         Losses below it count as equal.
+    doubt
+        How many times less such rows tell of their context than training losses would make believe, see `calibration.py`.
 
     Examples
     --------
@@ -56,9 +58,10 @@ class HeldOut:
     losses: list[Floats]  #                                                     K arrays
     spread: float
     least: float
+    doubt: float = 1.0
 
     @classmethod
-    def of(cls, losses: Floats, group: NDArray[np.intp], constant_loss: float) -> HeldOut:
+    def of(cls, losses: Floats, group: NDArray[np.intp], constant_loss: float, doubt: float = 1.0) -> HeldOut:
         """From the losses (H, K) of rows that these local models have not seen, and the group of each."""
         _, group = np.unique(group, return_inverse=True)
         best = sum_by_group(losses, group).argmin(1)  # as `identify` does: the context is the one that explains the group best   (m,)
@@ -66,7 +69,7 @@ class HeldOut:
         by_context = [np.sort(own[context == k]) for k in range(losses.shape[1])]
         everywhere = np.sort(own)
         kept = cls([each if len(each) >= FEW_ROWS else everywhere for each in by_context], TOLERANCE, EXPLAINED * constant_loss)
-        return cls(kept.losses, kept._spread_of(losses, group, best), kept.least)
+        return cls(kept.losses, kept._spread_of(losses, group, best), kept.least, doubt)
 
     @classmethod
     def unknown(cls, n_contexts: int) -> HeldOut:

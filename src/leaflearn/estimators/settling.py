@@ -81,9 +81,9 @@ def expected_gain(estimator: Any, X: Any, best: int, second: int) -> float:
     outputs = estimator._local_models.outputs(X)[:, best]  #                    (N, D)
     if not hasattr(estimator, "classes_"):
         losses = estimator._local_models.losses(X, outputs)  # of the answers that the best one would get
-        return float((losses[:, second] - losses[:, best]).mean() / estimator._temperature)
+        return float((losses[:, second] - losses[:, best]).mean() / estimator._evidence_unit)
     gain = 0.0
     for label in np.flatnonzero(outputs.max(0) > 1e-3):
         losses = estimator._local_models.losses(X, np.full(len(outputs), label))
         gain += float((outputs[:, label] * (losses[:, second] - losses[:, best])).mean())
-    return gain / float(estimator._temperature)
+    return gain / float(estimator._evidence_unit)

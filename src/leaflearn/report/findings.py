@@ -86,11 +86,14 @@ def _name_the_others(model: Any) -> list[Html]:
     estimator = model.estimator_
     if model.group is None or estimator.n_contexts_ > MOST_NAMED_CONTEXTS:
         return []
-    told = []
-    for k in range(1, estimator.n_contexts_):
-        groups = estimator.groups_[estimator.contexts_ == k]
-        if 0 < len(groups) <= MOST_NAMED_GROUPS:
-            told.append(f"Context {k} holds {join((name(group, 40) for group in groups), ', ')}.")
+    others = {k: estimator.groups_[estimator.contexts_ == k] for k in range(1, estimator.n_contexts_)}
+    told = [
+        f"Context {k} holds {join((name(group, 40) for group in groups), ', ')}."
+        for k, groups in others.items()
+        if 0 < len(groups) <= MOST_NAMED_GROUPS
+    ]
+    if told and all(len(groups) <= MOST_NAMED_GROUPS for groups in others.values()):
+        told.append("Context 0 holds all others.")
     return [paragraph(join(told, " "))] if told else []
 
 

@@ -35,7 +35,7 @@ def tell_groups(model: Any) -> Html:
     --------
     >>> from types import SimpleNamespace
     >>> groups = {"groups_": np.array(["a", "b"]), "contexts_": np.array([0, 0]), "probabilities_": np.ones((2, 1)), "n_contexts_": 1}
-    >>> estimator = SimpleNamespace(**groups, _scores=np.ones((2, 1)), _temperature=1.0)
+    >>> estimator = SimpleNamespace(**groups, _scores=np.ones((2, 1)), _evidence_unit=1.0)
     >>> model = SimpleNamespace(estimator_=estimator, group_sizes_=np.array([7, 8]))
     >>> "<bdi>b</bdi>" in tell_groups(model)
     True
@@ -54,12 +54,12 @@ def list_groups(model: Any) -> dict[str, list[Any]]:
     >>> from types import SimpleNamespace
     >>> scores, probabilities = np.array([[0.0, 2.0], [1.0, 0.0]]), np.array([[0.88, 0.12], [0.27, 0.73]])
     >>> groups = {"groups_": np.array(["a", "b"]), "contexts_": np.array([0, 1]), "probabilities_": probabilities}
-    >>> model = SimpleNamespace(estimator_=SimpleNamespace(**groups, _scores=scores, _temperature=1.0), group_sizes_=np.array([7, 8]))
+    >>> model = SimpleNamespace(estimator_=SimpleNamespace(**groups, _scores=scores, _evidence_unit=1.0), group_sizes_=np.array([7, 8]))
     >>> list_groups(model)["group"], list_groups(model)["margin"]
     (['b', 'a'], [1.0, 2.0])
     """
     estimator = model.estimator_
-    margin = find_margins(estimator._scores / estimator._temperature)
+    margin = find_margins(estimator._scores / estimator._evidence_unit)
     names = [str(group) for group in estimator.groups_.tolist()]
     order = sorted(range(len(names)), key=lambda i: (margin[i], _natural(names[i])))[:MOST_GROUPS]
     return {
