@@ -131,7 +131,7 @@ def own_method():
         del sys.modules[name]
 
 
-@pytest.mark.parametrize("n_jobs", ["1", "2"])
+@pytest.mark.parametrize("n_jobs", ["1", pytest.param("2", marks=pytest.mark.slow)])
 def test_a_method_of_ones_own_becomes_a_row(no_data, capsys, own_method, n_jobs):
     arguments = ["reproduce", "fig-parameters", "--scale", "smoke", "--also", str(own_method), "-o", str(no_data / "results")]
     assert run([*arguments, "--jobs", n_jobs]) == 0

@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression
+from sklearn.neighbors import KNeighborsRegressor
 from sklearn.tree import ExtraTreeRegressor
 
 from leaflearn.core.allocation import Annealed, Hard, Soft
 from leaflearn.core.refitting import refit
+from leaflearn.evaluation import allocation_agreement
 from linear_groups import SQUARED, linear, lines, rules
 
 
@@ -84,3 +86,17 @@ def test_few_groups(n_groups, out_of_fold):
         found = refit(linear, x, y, group, SQUARED, rule, 3, out_of_fold=out_of_fold, n_init=1, max_iter=5, rng=np.random.default_rng(0))
         assert len(found.models) == 3
         assert found.contexts.shape == (n_groups,)
+
+
+@pytest.mark.parametrize("n_rare", [1, 2, 3])
+def test_a_context_of_few_groups_that_was_given_is_not_lost_in_the_folds(n_rare):
+    kept = []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        x, group = rng.uniform(-1, 1, (240, 1)), np.repeat(np.arange(12), 20)
+        truth = (np.arange(12) < n_rare).astype(np.int64)
+        y = np.where(truth[group] == 1, -3.0, 3.0) * x[:, 0]
+        rule = Annealed(0.5 * y.var())
+        found = refit(lambda _: KNeighborsRegressor(1), x, y, group, SQUARED, rule, 2, out_of_fold=True, max_iter=4, start=truth, rng=rng)
+        kept.append(allocation_agreement(found.contexts, truth) == 1.0)
+    assert all(kept), kept

@@ -28,6 +28,11 @@ def conflict():
 
 
 @pytest.fixture(scope="session")
+def same_conflict():
+    return Conflict()  # for fixtures that live longer than a test, which may change its own
+
+
+@pytest.fixture(scope="session")
 def _regressor():
     data = Conflict()
     return LeafRegressor(local_model=LinearRegression(), random_state=0).fit(data.X, data.y, data.groups)

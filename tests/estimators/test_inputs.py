@@ -22,7 +22,6 @@ from leaflearn.estimators.inputs import Scaling
 
 QUICK = {"max_epochs": 3, "n_init": 1, "random_state": 0}
 CONTAINERS = {
-    "numpy": (np.asarray, np.asarray),
     "lists": (np.ndarray.tolist, np.ndarray.tolist),
     "pandas": (lambda X: pd.DataFrame(X, columns=["a", "b"]), pd.Series),
     "polars": (lambda X: pl.DataFrame(X, schema=["a", "b"]), pl.Series),
@@ -30,12 +29,24 @@ CONTAINERS = {
 }
 
 
+@pytest.fixture(scope="module", params=[None, LinearRegression()], ids=["networks", "lines"])
+def regression(request, same_conflict):
+    """A fit of plain arrays, and its local model."""
+    data = same_conflict
+    return request.param, LeafRegressor(2, local_model=request.param, **QUICK).fit(data.X, data.y, data.groups)
+
+
+@pytest.fixture(scope="module", params=[None, LogisticRegression()], ids=["networks", "lines"])
+def classification(request, same_conflict):
+    """A fit of plain arrays, and its local model."""
+    data = same_conflict
+    return request.param, LeafClassifier(2, local_model=request.param, **QUICK).fit(data.X, data.labels, data.groups)
+
+
 @pytest.mark.parametrize("container", CONTAINERS)
-@pytest.mark.parametrize("local_model", [None, LinearRegression()])
-def test_regression_answers_do_not_depend_on_the_container(conflict, container, local_model):
-    as_X, as_y = CONTAINERS[container]
-    plain = LeafRegressor(local_model=local_model, **QUICK).fit(conflict.X, conflict.y, conflict.groups)
-    other = LeafRegressor(local_model=local_model, **QUICK).fit(as_X(conflict.X), as_y(conflict.y), as_y(conflict.groups))
+def test_regression_answers_do_not_depend_on_the_container(conflict, container, regression):
+    (local_model, plain), (as_X, as_y) = regression, CONTAINERS[container]
+    other = LeafRegressor(2, local_model=local_model, **QUICK).fit(as_X(conflict.X), as_y(conflict.y), as_y(conflict.groups))
     np.testing.assert_allclose(other.predict_each(as_X(conflict.X)), plain.predict_each(conflict.X), atol=1e-12)
     assert other.identify(as_X(conflict.X), as_y(conflict.y), as_y(conflict.groups)).context.tolist() == plain.contexts_.tolist()
     assert other.score(as_X(conflict.X), as_y(conflict.y), as_y(conflict.groups)) == pytest.approx(
@@ -46,11 +57,9 @@ def test_regression_answers_do_not_depend_on_the_container(conflict, container, 
 
 
 @pytest.mark.parametrize("container", CONTAINERS)
-@pytest.mark.parametrize("local_model", [None, LogisticRegression()])
-def test_classification_answers_do_not_depend_on_the_container(conflict, container, local_model):
-    as_X, as_y = CONTAINERS[container]
-    plain = LeafClassifier(local_model=local_model, **QUICK).fit(conflict.X, conflict.labels, conflict.groups)
-    other = LeafClassifier(local_model=local_model, **QUICK).fit(as_X(conflict.X), as_y(conflict.labels), as_y(conflict.groups))
+def test_classification_answers_do_not_depend_on_the_container(conflict, container, classification):
+    (local_model, plain), (as_X, as_y) = classification, CONTAINERS[container]
+    other = LeafClassifier(2, local_model=local_model, **QUICK).fit(as_X(conflict.X), as_y(conflict.labels), as_y(conflict.groups))
     assert other.predict_each(as_X(conflict.X)).tolist() == plain.predict_each(conflict.X).tolist()
 
 

@@ -34,6 +34,9 @@ class RefitRun:
         Which groups models learn from, and which they are then scored on.
     rng
         Seeds of the models, and whatever else is chance.
+    is_given
+        Whether the first allocation is one that somebody found, and not chance. A context whose groups all lie in one fold is then judged
+        there by a model that has learnt from them: no other can speak for it.
 
     Examples
     --------
@@ -50,8 +53,11 @@ class RefitRun:
     (True, [0, 1])
     """
 
-    def __init__(self, task: RefitTask, rule: Rule, weights: Floats, splits: list[Split], rng: np.random.Generator) -> None:
+    def __init__(
+        self, task: RefitTask, rule: Rule, weights: Floats, splits: list[Split], rng: np.random.Generator, is_given: bool = False
+    ) -> None:
         self.task, self.rule, self.weights, self.splits, self.rng = task, rule, weights, splits, rng  # weights (m, K)
+        self._is_given = is_given
         self._seeds = [int(seed) for seed in rng.integers(2**31, size=self.n_contexts)]
         self._generator = torch.Generator().manual_seed(int(rng.integers(2**31)))
         self._models: list[list[Fitted | None]] = [[None] * self.n_contexts for _ in splits]
@@ -127,8 +133,11 @@ class RefitRun:
         self.scores = np.zeros_like(self.weights)
         for s, split in enumerate(self.splits):
             for k, seed in enumerate(self._seeds):
+                fitted = self.task.fit(shares[:, k] * split.learns, seed)
+                if fitted is None and self._is_given:
+                    fitted = self.task.fit(shares[:, k], seed)
                 # An idle model stays as it is; one that never had a group begins with all there are.
-                fitted = self.task.fit(shares[:, k] * split.learns, seed) or self._models[s][k] or self.task.fit(split.learns, seed)
+                fitted = fitted or self._models[s][k] or self.task.fit(split.learns, seed)
                 assert fitted is not None
                 self._models[s][k] = fitted
                 self.scores[:, k] += self.task.score(fitted, split)

@@ -91,12 +91,19 @@ class RefitTask:
             losses = trim_groups(torch.as_tensor(losses), torch.as_tensor(group), self.n_groups, self.trim).numpy()
         return np.bincount(group, losses * self.weight[split.rows], self.n_groups).astype(np.float64)
 
-    def splits(self, n_folds: int, rng: np.random.Generator) -> list[Split]:
-        """Each fold of the groups judged by those who learn from the rest; one fold is everybody by everybody."""
+    def splits(self, n_folds: int, rng: np.random.Generator, contexts: Ints | None = None) -> list[Split]:
+        """Each fold of the groups judged by those who learn from the rest; one fold is everybody by everybody.
+
+        Where the groups have contexts (m,) to begin with, these are dealt out evenly: two groups that are all of their context must not
+        lie in one fold, or nobody who learns from the rest could speak for them.
+        """
         n_folds = min(n_folds, self.n_groups)
         if n_folds < 2:
             return [Split(np.ones(self.n_groups), np.arange(len(self.group)), self.x)]
-        fold = rng.permutation(np.arange(self.n_groups) % n_folds)  #                                   (m,)
+        order = rng.permutation(self.n_groups)
+        order = order if contexts is None else order[np.argsort(contexts[order], kind="stable")]
+        fold = np.empty(self.n_groups, dtype=np.int64)  #                                               (m,)
+        fold[order] = np.arange(self.n_groups) % n_folds
         rows = [np.flatnonzero(fold[self.group] == f) for f in range(n_folds)]
         return [Split((fold != f).astype(np.float64), rows[f], self.take(self.x, rows[f])) for f in range(n_folds)]
 

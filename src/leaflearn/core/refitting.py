@@ -121,8 +121,10 @@ def refit(
     best: RefitRun | None = None
     restarts = []
     for i, stream in enumerate(rng.spawn(n_starts if n_contexts > 1 else 1)):  # a stream each: a start does not depend on the others
-        first = start if i == 0 and start is not None else stream.permutation(np.arange(task.n_groups) % n_contexts)
-        run = RefitRun(task, rule, np.eye(n_contexts)[first], task.splits(n_folds if judge else 1, stream), stream)
+        given = start if i == 0 else None
+        first = stream.permutation(np.arange(task.n_groups) % n_contexts) if given is None else given
+        splits = task.splits(n_folds if judge else 1, stream, given)
+        run = RefitRun(task, rule, np.eye(n_contexts)[first], splits, stream, is_given=given is not None)
         stop = run.run(n_refits if n_contexts > 1 else 1, i, on_iteration)
         restarts.append(run.tell())
         if best is None or run.loss < best.loss:  # only the best so far is kept in memory
