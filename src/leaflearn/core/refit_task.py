@@ -100,10 +100,10 @@ class RefitTask:
         n_folds = min(n_folds, self.n_groups)
         if n_folds < 2:
             return [Split(np.ones(self.n_groups), np.arange(len(self.group)), self.x)]
-        order = rng.permutation(self.n_groups)
-        order = order if contexts is None else order[np.argsort(contexts[order], kind="stable")]
-        fold = np.empty(self.n_groups, dtype=np.int64)  #                                               (m,)
-        fold[order] = np.arange(self.n_groups) % n_folds
+        fold = rng.permutation(np.arange(self.n_groups) % n_folds)  #                                   (m,)
+        if contexts is not None:
+            order = rng.permutation(self.n_groups)
+            fold[order[np.argsort(contexts[order], kind="stable")]] = np.arange(self.n_groups) % n_folds
         rows = [np.flatnonzero(fold[self.group] == f) for f in range(n_folds)]
         return [Split((fold != f).astype(np.float64), rows[f], self.take(self.x, rows[f])) for f in range(n_folds)]
 
