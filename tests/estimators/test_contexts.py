@@ -1,6 +1,7 @@
 """Contexts that leave: what prune and merge keep, and what they leave consistent."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.tree import DecisionTreeRegressor
 
-from leaflearn import LeafClassifier, LeafRegressor
+from leaflearn import LeafClassifier, LeafRegressor, RecoveryWarning
 from leaflearn.core.allocation import Given
 from leaflearn.estimators import contexts as contexts_module
 from leaflearn.evaluation import allocation_agreement
@@ -91,6 +92,28 @@ def test_needed_networks_stay_as_they_are(monkeypatch):
     assert leaf.n_contexts_ == 2
     assert leaf.predict_each(X).tolist() == before.tolist()
     assert [len(losses) > 0 for losses in leaf._held_out.losses] == [True, True]
+
+
+def test_doubts_about_superfluous_contexts_go_with_them():
+    X, y, groups, _ = many_sites(2)
+    leaf = LeafRegressor(5, local_model=LinearRegression(), **RANDOM)
+    with pytest.warns(RecoveryWarning):
+        leaf.fit(X, y, groups)
+    assert not leaf.converged_
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        leaf.prune()
+    assert leaf.converged_
+    assert leaf.stability_ > 0.98
+
+
+def test_contexts_that_are_too_few_after_a_merge_are_doubted():
+    X, y, groups, _ = many_sites(3)
+    leaf = LeafRegressor(3, local_model=LinearRegression(), random_state=0).fit(X, y, groups)
+    assert leaf.converged_
+    with pytest.warns(RecoveryWarning, match="3 contexts explain unseen rows clearly better than 2; try n_contexts=3"):
+        leaf.merge(0, 1)
+    assert not leaf.converged_
 
 
 def test_pruning_twice_is_pruning_once():

@@ -1,5 +1,6 @@
 """A fit that looks wrong says so, and one that looks right keeps quiet."""
 
+import re
 import warnings
 
 import numpy as np
@@ -12,6 +13,8 @@ from leaflearn.data.sampling import sample_groups
 from leaflearn.datasets import functions
 from leaflearn.estimators.diagnostics import diagnose
 from leaflearn.estimators.straying import find_straying
+from leaflearn.evaluation import allocation_agreement
+from leaflearn.experiments.recovery_tasks import TASKS
 
 
 def losses_of(contexts, n_contexts):
@@ -63,6 +66,21 @@ def test_contexts_that_foretell_nothing_are_seen():
     reading = Reading.of(x, y, group, 0, seed=0)
     found = doubts(reading, reading.find(2).contexts, 2)
     assert "2 contexts foretell unseen rows no better than one does; there may be no conflict: try n_contexts=1." in found.doubts
+
+
+def test_rows_that_drew_their_groups_into_wrong_contexts_are_seen():
+    task = TASKS["functions-mixed"]
+    sample, truth = task.sample(0)
+    reading = Reading.of(sample.x, sample.y[:, None], sample.groups, 0, seed=0)
+    assert doubts(reading, truth.domain, 3).doubts == []
+    misled = reading.find(3).contexts  # squared losses: one row of another context outvotes three
+    assert allocation_agreement(misled, truth.domain) < 0.95
+    (doubt,) = doubts(reading, misled, 3).doubts
+    assert re.fullmatch(
+        r"\d+ % of the rows seem to belong to another context than their group's, and without them \d+ % of the groups would change "
+        r"theirs; set init='conflict', which sets such rows aside, or raise trim\.",
+        doubt,
+    )
 
 
 def test_an_allocation_that_still_moves_is_told(three):

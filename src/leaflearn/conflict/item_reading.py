@@ -151,6 +151,10 @@ class ItemReading(Reading):
         assert self.means is not None
         return self._as_best(self.means.judge(contexts, n_contexts), self.find(n_contexts).found.held_out)
 
+    def mind_strangers(self, best: Best) -> tuple[Best, NDArray[np.bool_]]:
+        """Items are counted, and what a single answer counts for is bounded anyway: nobody is set aside."""
+        return best, np.zeros(len(self.group), dtype=bool)
+
     def answer(self, best: Best) -> Tensor:
         """The mean answer of every context to each row's item, (K, N, D)."""
         assert self.means is not None

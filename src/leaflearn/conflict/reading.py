@@ -18,6 +18,7 @@ from leaflearn.conflict.criteria import Criteria, measure
 from leaflearn.conflict.features import Projection, Waves
 from leaflearn.conflict.search import LEAST_LOSS, RIDGE, Found, exchange, harden, judge, search, search_seeded
 from leaflearn.conflict.smoothers import MOST_ROWS_OF_A_GROUP, GroupTable, solve
+from leaflearn.conflict.strangers import CLEARER, MANY, find_strangers, mean_of_others, set_strangers_aside
 from leaflearn.data.grouping import position_in_group
 
 SCALES = (0.075, 0.15, 0.3, 0.6, 1.2)  # of the waves, in units of the inputs' spread
@@ -103,6 +104,26 @@ class Reading:
     def judge(self, contexts: NDArray[np.intp], n_contexts: int, scale: int) -> Best:
         """What contexts (m,) of all groups, which come from elsewhere, leave unexplained at this scale."""
         return Best(scale, judge(self.tables[scale], torch.as_tensor(contexts[self.groups]), n_contexts))
+
+    def mind_strangers(self, best: Best) -> tuple[Best, NDArray[np.bool_]]:
+        """Where many rows do not belong to their group, contexts that these did not decide; and which rows that are, (N,).
+
+        A row that is far off may also be the one row of its group that tells: contexts may differ in few places. Then to set such rows
+        aside leaves the others as they were. Where they are strangers, the others are explained much better without them.
+        """
+        is_stranger = np.zeros(len(self.group), dtype=bool)
+        table, contexts = self.tables[best.scale], best.found.contexts[0]
+        suspect = find_strangers(best.row_losses, contexts, table)
+        if suspect.sum() <= MANY * len(self.rows):
+            return best, is_stranger
+        again = set_strangers_aside(table, contexts, len(best.row_losses))
+        found = find_strangers(again.row_losses[0], again.contexts[0], table)
+        before = mean_of_others(best.row_losses, contexts, suspect, table)
+        after = mean_of_others(again.row_losses[0], again.contexts[0], found, table)
+        if after > CLEARER * before:
+            return best, is_stranger
+        is_stranger[self.rows[table.row[found.numpy()]]] = True
+        return Best(best.scale, again), is_stranger
 
     def measure(self, n_contexts: int) -> Criteria:
         """AIC, BIC and ICL of what was found with so many contexts."""

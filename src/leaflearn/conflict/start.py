@@ -17,8 +17,6 @@ from leaflearn.conflict.features import Projection, Waves
 from leaflearn.conflict.label_masses import partition_labels, predict_left_out
 from leaflearn.conflict.reading import MOST_ROWS, Best, Reading, choose_rows
 from leaflearn.conflict.selection import Counted, beats, choose, count_down, count_up
-from leaflearn.conflict.smoothers import GroupTable
-from leaflearn.conflict.strangers import CLEARER, MANY, find_strangers, mean_of_others, set_strangers_aside
 
 MOST_CONTEXTS = 10  # that are looked for where their number is not given
 EXPLAINED = 0.02  # of the loss of a single smoother: where so little is left, the right scale is known
@@ -136,32 +134,9 @@ def _by_search(reading: Reading, n_contexts: int | None) -> Start:
     left = f"{100 * count.error / max(one.error, 1e-12):.2g} %"
     reason = f"smooth models of {n_used} contexts leave {left} of what one model leaves unexplained"
     best = reading.best[n_used]
-    best, stranger = _mind_strangers(best, reading.tables[best.scale], len(reading.rows))
-    is_stranger = np.zeros(len(reading.group), dtype=bool)
-    is_stranger[reading.rows] = stranger
+    best, is_stranger = reading.mind_strangers(best)
     kind, contexts = "seeded" if reading.seeded else "conflict", reading.extend(best)
     return Start(kind, contexts, count.error, is_trusted, reason, counts, is_stranger, reading, best)
-
-
-def _mind_strangers(best: Best, table: GroupTable, n_rows: int) -> tuple[Best, NDArray[np.bool_]]:
-    """Where many rows do not belong to their group, contexts that these did not decide; and which rows that are, (n_rows,).
-
-    A row that is far off may also be the one row of its group that tells: contexts may differ in few places. Then to set such rows aside
-    leaves the others as they were. Where they are strangers, the others are explained much better without them.
-    """
-    is_stranger = np.zeros(n_rows, dtype=bool)
-    contexts = best.found.contexts[0]
-    suspect = find_strangers(best.row_losses, contexts, table)
-    if suspect.sum() <= MANY * n_rows:
-        return best, is_stranger
-    again = set_strangers_aside(table, contexts, len(best.row_losses))
-    found = find_strangers(again.row_losses[0], again.contexts[0], table)
-    before = mean_of_others(best.row_losses, contexts, suspect, table)
-    after = mean_of_others(again.row_losses[0], again.contexts[0], found, table)
-    if after > CLEARER * before:
-        return best, is_stranger
-    is_stranger[table.row[found.numpy()]] = True
-    return Best(best.scale, again), is_stranger
 
 
 def _by_labels(

@@ -32,7 +32,7 @@ from leaflearn.estimators.engines import ENGINES
 from leaflearn.estimators.identification import posterior
 from leaflearn.estimators.inputs import check_rows, check_weights, check_X
 from leaflearn.estimators.local_models import LocalModels
-from leaflearn.estimators.memory import remember
+from leaflearn.estimators.memory import remember, renumber
 from leaflearn.estimators.novelty import HeldOut, choose_held_out
 from leaflearn.estimators.parameters import check_parameters
 from leaflearn.estimators.sharing import SharedModels
@@ -253,15 +253,27 @@ class BaseLeaf(AnsweringContexts, ChangingContexts, SharedModels, BaseEstimator)
         reading = start.reading if start is not None else None
         if reading is None and self.n_contexts_ > 1:
             reading = read_conflict(examples, random_state)
-        mean = self._scores / self._sizes[:, None]
+        self._doubt(reading, self._scores / self._sizes[:, None], self.restarts_, self.converged_)
+
+    def _look_again(self) -> None:
+        """The same for contexts that were pruned or merged, with the rows in memory; other starts had other contexts."""
+        if getattr(self, "memory_", None) is None:
+            return
+        examples, numbers = renumber(self.memory_)
+        reading = read_conflict(examples, check_random_state(self.random_state)) if self.n_contexts_ > 1 else None
+        self._doubt(reading, (self._scores / self._sizes[:, None])[numbers], [], is_still=True)
+
+    def _doubt(
+        self, reading: Reading | None, mean: NDArray[np.float64], restarts: Sequence[dict[str, Any]], is_still: bool
+    ) -> None:  # fmt: skip
         try:
-            found = diagnose(reading, mean, self.restarts_, self._constant_loss, self.converged_, self._outputs_to(reading))
+            found = diagnose(reading, mean, restarts, self._constant_loss, is_still, self._outputs_to(reading))
         except torch.linalg.LinAlgError:  # smooth models cannot read these inputs; the fit stands without a second opinion
-            found = diagnose(None, mean, self.restarts_, self._constant_loss, self.converged_)
+            found = diagnose(None, mean, restarts, self._constant_loss, is_still)
         self.stability_ = found.stability
         self.converged_ = found.looks_right
         if not found.looks_right:
-            warnings.warn(f"The fit may not be right. {' '.join(found.doubts)}", RecoveryWarning, stacklevel=3)
+            warnings.warn(f"The fit may not be right. {' '.join(found.doubts)}", RecoveryWarning, stacklevel=4)
 
     def _outputs_to(self, reading: Reading | None) -> NDArray[np.float64] | None:
         """What networks answer to the rows of a reading, (N', K, D); classes are not compared, and between items there is nothing."""

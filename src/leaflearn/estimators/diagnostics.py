@@ -86,8 +86,11 @@ def diagnose(
     if reading is not None and n_contexts > 1:
         found = reading.find(n_contexts)
         fitted = reading.judge(contexts, n_contexts, found.scale)
-        shared = _agreement(contexts[reading.groups], found.contexts, weight[reading.groups])
+        minded, is_stranger = reading.mind_strangers(found)
+        shared, shared_minded = (_agreement(contexts[reading.groups], best.contexts, weight[reading.groups]) for best in (found, minded))
         doubts += _second_opinion(reading, fitted, found, n_contexts, is_other=shared < SAME)
+        if is_stranger.any() and shared_minded < SAME and not doubts:
+            doubts += _tell_strangers(is_stranger[reading.rows].mean(), 1 - shared_minded)
         if outputs is not None and not doubts:  # else the contexts are to be mended first
             doubts += _tell_straying({int(used[k]): far for k, far in find_straying(reading, fitted, outputs[:, used]).items()})
         if found.error <= AS_GOOD * fitted.error:
@@ -112,6 +115,13 @@ def _second_opinion(reading: Reading, fitted: Best, found: Best, n_contexts: int
     if not beats(told[1], told[0]) and fitted.error > 0.5 * one.error:
         return [f"{n_contexts} contexts foretell unseen rows no better than one does; there may be no conflict: try n_contexts=1."]
     return []
+
+
+def _tell_strangers(share: float, moved: float) -> list[str]:
+    return [
+        f"{100 * share:.0f} % of the rows seem to belong to another context than their group's, and without them "
+        f"{100 * moved:.0f} % of the groups would change theirs; set init='conflict', which sets such rows aside, or raise trim."
+    ]
 
 
 def _tell_straying(straying: dict[int, float]) -> list[str]:

@@ -84,14 +84,17 @@ def _tell(data: DomainSet, truth: Truth) -> dict[str, Any]:
 
 
 def _fit(estimator: Any, sample: GroupedSample, n_domains: int) -> tuple[float, int]:
-    """Fit in place; processor seconds, and how many warnings there were. Contexts that were asked for in excess are pruned."""
+    """Fit in place; processor seconds, and how many warnings the contexts carry. Those that were asked for in excess are pruned."""
     began = time.process_time()
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         estimator.fit(sample.x.reshape(len(sample.x), -1), sample.y, groups=sample.groups)
-        asked = estimator.n_contexts
-        if isinstance(asked, int) and asked > n_domains and hasattr(estimator, "prune"):
+        asked, n_before = estimator.n_contexts, estimator.n_contexts_
+        if isinstance(asked, int) and asked > n_domains:
+            of_fit = len(warned)
             estimator.prune()
+            if estimator.n_contexts_ < n_before:  # pruned contexts were looked at again
+                del warned[:of_fit]
     return time.process_time() - began, len(warned)
 
 
