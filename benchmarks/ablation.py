@@ -58,7 +58,7 @@ LEFT_OUT: dict[str, Callable[[], Any]] = {
     "several starts": lambda: replaced((reading, "STARTS_EACH", 1), (reading, "STARTS_MORE", 1)),
     "split and merge": lambda: replaced((search, "EXCHANGES", 0)),
     "a ridge that follows the loss (0.1)": lambda: replaced((search, "LEAST_LOSS", 1.0), (reading, "LEAST_LOSS", 1.0)),
-    "strangers set aside": lambda: replaced((start, "MANY", 1.0)),
+    "strangers set aside": lambda: replaced((reading, "MANY", 1.0)),
 }
 
 

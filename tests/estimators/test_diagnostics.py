@@ -9,6 +9,7 @@ from sklearn.linear_model import LinearRegression
 
 from leaflearn import LeafClassifier, LeafRegressor, RecoveryWarning
 from leaflearn.conflict.reading import Reading
+from leaflearn.core.allocation import Sampled
 from leaflearn.data.sampling import sample_groups
 from leaflearn.datasets import functions
 from leaflearn.estimators.diagnostics import diagnose
@@ -111,6 +112,15 @@ def test_a_doubtful_fit_warns_once_with_advice_and_a_good_one_does_not(conflict)
         good = LeafRegressor(local_model=LinearRegression(), random_state=0).fit(conflict.X, conflict.y, conflict.groups)
     assert good.converged_
     assert good.stability_ == 1.0
+
+
+@pytest.mark.parametrize("local_model", [None, LinearRegression()])
+def test_draws_that_go_on_are_no_groups_that_move(conflict, local_model):
+    settings = {"local_model": local_model, "max_epochs": 60, "n_init": 1, "random_state": 0}
+    with warnings.catch_warnings(record=True) as warned:
+        leaf = LeafRegressor(2, allocation=Sampled(temperature=5.0), **settings).fit(conflict.X, conflict.y, conflict.groups)
+    assert leaf.history_["changed"][-1] == 0
+    assert not any("still moving" in str(warning.message) for warning in warned)
 
 
 def test_single_rows_are_not_warned_about_where_labels_told():

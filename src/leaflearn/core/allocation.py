@@ -151,6 +151,18 @@ class Given:
         return one_hot(chosen.expand(scores.shape[:-1]), scores.shape[-1], scores.dtype)
 
 
+def contexts_of(rule: Rule, scores: Tensor, weights: Tensor) -> Tensor:
+    """The context of each group, shape (..., B): the model that learns most from it; where one was drawn, the one that explains it best.
+
+    Examples
+    --------
+    >>> import torch
+    >>> contexts_of(Sampled(), torch.tensor([[1.0, 2.0]]), weights=torch.tensor([[0.0, 1.0]]))
+    tensor([0])
+    """
+    return scores.argmin(-1) if isinstance(rule, Sampled) else weights.argmax(-1)
+
+
 def temperature_of(rule: Rule, progress: float) -> float:
     """The temperature that a rule has now, the highest where restarts differ; 0 for rules that know none.
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from leaflearn.core.allocation import Rule, settled_at, temperature_of
+from leaflearn.core.allocation import Rule, Sampled, contexts_of, settled_at, temperature_of
 from leaflearn.core.refit_task import Ints, RefitTask, Split
 from leaflearn.core.row_losses import Fitted, Floats
 from leaflearn.core.training import NonFiniteLossError
@@ -74,7 +74,7 @@ class RefitRun:
     @property
     def contexts(self) -> Ints:
         """The context of every group, shape (m,)."""
-        return np.asarray(self.weights.argmax(1))
+        return contexts_of(self.rule, torch.as_tensor(self.scores), torch.as_tensor(self.weights)).numpy()
 
     @property
     def losses(self) -> Floats:
@@ -99,6 +99,8 @@ class RefitRun:
         """What became of this start."""
         curve = np.array([row["loss"] for row in self.history])
         is_still = self.converged or self.n_contexts == 1
+        if isinstance(self.rule, Sampled):  # who draws never stands still; the best models of the groups may
+            is_still |= self.history[-1]["changed"] < STILL
         fate = {"error": self.loss, "kept": False, "n_iter": len(self.history), "converged": is_still}
         return {**fate, "curve": curve, "contexts": self.contexts}
 
@@ -109,19 +111,19 @@ class RefitRun:
         return [fitted for fitted in final if fitted is not None]
 
     def _iterate(self, progress: float) -> None:
-        began, before = time.perf_counter(), self.weights
+        began, before, were_in = time.perf_counter(), self.weights, self.contexts
         self._refit_and_score()
         self.weights = self._allocate(progress)
-        self._record(before.argmax(1), progress, time.perf_counter() - began)
+        self._record(were_in, progress, time.perf_counter() - began)
         self._revive()
         # While the temperature falls, an allocation that stands still may yet fall apart.
         self.converged = progress >= settled_at(self.rule) and bool(np.abs(self.weights - before).max() < STILL)
 
-    def _record(self, was_in: Ints, progress: float, seconds: float) -> None:
+    def _record(self, were_in: Ints, progress: float, seconds: float) -> None:
         row = {
             "epoch": len(self.history) + 1,
             "loss": self.loss,
-            "changed": float((self.contexts != was_in).mean()),
+            "changed": float((self.contexts != were_in).mean()),
             "usage": np.bincount(self.contexts, minlength=self.n_contexts) / self.task.n_groups,
             "temperature": temperature_of(self.rule, progress),
             "seconds": seconds,

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from leaflearn.core.algorithm import score, score_rows, step, sum_by_group
-from leaflearn.core.allocation import Rule, settled_at, temperature_of
+from leaflearn.core.allocation import Rule, contexts_of, settled_at, temperature_of
 from leaflearn.core.batches import GroupedExamples
 from leaflearn.core.losses import Loss
 from leaflearn.core.model_set import ModelSet
@@ -157,7 +157,7 @@ class Training:
             )
             self.n_steps += 1
             self._refuse_non_finite(self.last.value)
-            self.contexts[..., batches.group_id] = self.last.weights.argmax(-1).cpu()
+            self.contexts[..., batches.group_id] = contexts_of(self.rule, self.last.scores, self.last.weights).cpu()
             value += self.last.value.cpu() * (batches.n_groups / self.data.n_groups)
             stop |= self._tell("on_step")
         self.epoch += 1
