@@ -46,7 +46,7 @@ def reproduce(
     on where it was. `smoke` takes minutes and needs no data files, `laptop` hours, `paper` has the paper's own sizes.
     """
     from leaflearn.experiments.own_methods import register_from
-    from leaflearn.experiments.reproduction import missing_runs
+    from leaflearn.experiments.reproduction import learning_hours, missing_runs
     from leaflearn.experiments.reproduction import reproduce as run_all
     from leaflearn.experiments.spec import load_spec, spec_names
     from leaflearn.writing import make_folder
@@ -67,7 +67,8 @@ def reproduce(
     run_all([spec for spec in wanted if "recovery" not in spec.content], root, seeds, jobs, partial(watch, "runs"), also)
     for spec in specs:
         _show(spec, output)
-    click.echo(f"Tables, figures and records are in {output}; this took {(time.monotonic() - began) / 3600:.2f} hours.")
+    took, behind = (time.monotonic() - began) / 3600, learning_hours([spec for spec in specs if "recovery" not in spec.content], root)
+    click.echo(f"Tables, figures and records are in {output}; this took {took:.2f} hours. All runs in them learnt for {behind:.2f} hours.")
 
 
 def _choose(specs: list[Spec], methods: str, settings: str) -> list[Spec]:

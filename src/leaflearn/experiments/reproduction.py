@@ -78,5 +78,18 @@ def finished_runs(spec: Spec, root: Path) -> Iterator[tuple[Run, RunFolder]]:
                 break
 
 
+def learning_hours(specs: Sequence[Spec], root: Path) -> float:
+    """Processor hours of learning behind the runs that are done, each counted once, whenever they were done.
+
+    Examples
+    --------
+    >>> from leaflearn.experiments.spec import load_spec
+    >>> learning_hours([load_spec("fig-regression", "smoke")], Path("nowhere"))
+    0.0
+    """
+    seconds = {run.key: float(folder.result["seconds"]) for spec in specs for run, folder in finished_runs(spec, root)}
+    return sum(seconds.values()) / 3600
+
+
 def _planned(spec: Spec) -> int:
     return int(spec.at_scale.get("n_seeds", spec.content.get("n_seeds", 1)))
