@@ -65,14 +65,18 @@ def test_what_he_likes_she_does_not(fashion):
             assert np.array_equal(part.y == 1, is_for_men == (likes == "male"))
 
 
-def test_each_picture_is_shown_to_one_person_and_half_of_each_kind_to_each(fashion):
-    him, her = fashion_opposite()
-    for part in ("train", "test"):
-        tables = [getattr(person, part) for person in (him, her)]
-        assert abs(len(tables[0]) - len(tables[1])) <= 2
-        assert abs(np.sum(tables[0].y == 1) - np.sum(tables[1].y == 0)) <= 1  # products for men
-        shown = [{picture.tobytes() for picture in table.x.stored} for table in tables]
-        assert not shown[0] & shown[1]
+def test_each_picture_teaches_one_person_and_half_of_each_kind_each(fashion):
+    him, her = (person.train for person in fashion_opposite())
+    assert abs(len(him) - len(her)) <= 2
+    assert abs(np.sum(him.y == 1) - np.sum(her.y == 0)) <= 1  # products for men
+    shown = [{picture.tobytes() for picture in table.x.stored} for table in (him, her)]
+    assert not shown[0] & shown[1]
+
+
+def test_both_are_tested_on_the_same_pictures_and_never_agree(fashion):
+    him, her = (person.test for person in fashion_opposite())
+    assert np.array_equal(him.x.stored, her.x.stored)
+    assert np.array_equal(him.y, 1 - her.y)
 
 
 def test_a_smaller_height_keeps_the_split_and_the_look(fashion):

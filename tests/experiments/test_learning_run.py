@@ -9,6 +9,7 @@ from leaflearn.experiments.learning_run import LearningRun
 from leaflearn.experiments.reproduction import finished_runs, missing_runs, reproduce
 from leaflearn.experiments.run_folder import RunFolder
 from leaflearn.experiments.spec import Run, Spec
+from leaflearn.methods.leaf_annealed import LeafAnnealed
 
 SETTINGS = {
     "n_epochs": 4, "dataset": {"name": "functions"}, "sampler": {"group_size": 2, "groups_per_epoch": 40}, "seed": 3,
@@ -87,6 +88,23 @@ def test_a_run_that_is_done_is_not_done_again(tmp_path, monkeypatch):
     first = LearningRun(tmp_path, run).run()
     monkeypatch.setattr(learning_run, "_learn", lambda *_: pytest.fail("it was run again"))
     assert LearningRun(tmp_path, run).run() == first
+
+
+def test_what_is_done_before_learning_counts_and_is_done_once(tmp_path, monkeypatch):
+    prepared, prepare = [], LeafAnnealed.prepare
+
+    def prepare_slowly(self, problem):
+        prepared.append(prepare(self, problem))
+        clock[0] += 100.0
+
+    clock = [0.0]
+    monkeypatch.setattr(LeafAnnealed, "prepare", prepare_slowly)
+    monkeypatch.setattr(learning_run.time, "process_time", lambda: clock[0])
+    result = LearningRun(tmp_path, Run("leaf-annealed", "", {**SETTINGS, "method": {"name": "leaf-annealed"}})).run()
+    assert len(prepared) == 1
+    assert result["seconds"] == 100.0
+    assert result["about"]["start"] == "conflict"
+    assert sorted(result["about"]) == ["is_trusted", "reason", "start"]
 
 
 def test_a_failure_names_the_run(tmp_path):

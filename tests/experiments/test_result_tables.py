@@ -68,6 +68,31 @@ def test_errors_after_pruning_have_a_line_of_their_own(tmp_path):
     assert [(line.method, line.protocol) for line in lines] == [
         ("erm-top-k", "label set"), ("leaf", "best"), ("leaf", "identified"), ("leaf", "pruned"),
     ]  # fmt: skip
+    assert [line.published for line in lines] == [None, (1.5, 2.0), None, None], "the paper prunes nothing"
+
+
+def test_published_numbers_do_not_stand_beside_simulated_data(tmp_path):
+    results = {method: {"errors": errors, "data": "gas-simulated (simulated)"} for method, errors in ERRORS.items()}
+    (table,) = tables_of(finished(tmp_path, CONTENT, results), tmp_path)
+    assert "paper" not in table.head
+
+
+def test_the_mean_of_the_domains_can_have_a_column(tmp_path):
+    spec = finished(tmp_path, {**CONTENT, "macro": True}, {method: {"errors": errors} for method, errors in ERRORS.items()})
+    (table,) = tables_of(spec, tmp_path)
+    assert table.head[-2:] == ("mean (%)", "paper")
+    assert table.rows[1][-2:] == ("2.00 ± 0.71 (3.00)", "1.75 (+0.25)")
+
+
+def test_notes_say_how_the_runs_were_done_at_this_scale_and_how_they_began(tmp_path):
+    content = {**CONTENT, "run": {**CONTENT["run"], "n_epochs": 7}, "method": {"leaf": {"n_epochs": 9}}}
+    results = {method: {"errors": errors} for method, errors in ERRORS.items()}
+    results["leaf"]["about"] = {"start": "labels", "is_trusted": True}
+    (table,) = tables_of(finished(tmp_path, content, results), tmp_path)
+    assert table.notes[1:3] == (
+        "Run: 7 epochs. LEAF: 9 epochs.",
+        "leaflearn began with contexts that were read off the data in 2 of 2 runs, else it was annealed.",
+    )
 
 
 def test_runs_that_are_not_done_are_left_out(tmp_path):

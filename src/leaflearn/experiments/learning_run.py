@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from leaflearn.data.streaming import BilevelSampler
 from leaflearn.experiments.measures import MEASURES, Learnt, snapshot
@@ -48,7 +49,8 @@ class LearningRun:
         folder = RunFolder(self.root, self.what)
         if not folder.is_done:
             try:
-                folder.finish(_learn(folder, self.what.settings))
+                with threadpool_limits(1):  # torch has one thread already; neighbours are looked for by others
+                    folder.finish(_learn(folder, self.what.settings))
             except (ValueError, OSError) as error:  # what a user can mend
                 raise ValueError(f"{folder.path.name}: {error}") from error
             except Exception as error:
@@ -57,13 +59,14 @@ class LearningRun:
 
 
 def _learn(folder: RunFolder, settings: dict[str, Any]) -> dict[str, Any]:
-    method, sampler = _put_together(settings)
-    state = _go_on(folder, method)
+    method, sampler, seconds = _put_together(settings)
+    state = folder.resume()
+    if state is not None and not _goes_on(method, state):
+        (method, sampler, seconds), state = _put_together(settings), None  # what did not go on may be half changed
     if state is None:
-        method, sampler = _put_together(settings)  # what did not go on may be half changed
         folder.begin()
         folder.restart()
-        state = {"n_epochs": 0, "seconds": 0.0, "snapshots": {}}
+        state = {"n_epochs": 0, "seconds": seconds, "snapshots": {}}
     seconds, snapshots = state["seconds"], state["snapshots"]
     every = -(-settings["n_epochs"] // MOST_LINES)
     saved_at = time.monotonic()
@@ -83,18 +86,17 @@ def _learn(folder: RunFolder, settings: dict[str, Any]) -> dict[str, Any]:
     learnt = Learnt(method, sampler, seconds, settings["seed"])
     measured = {name: MEASURES[name](learnt) for name in settings.get("measures", ["errors"])}
     told = {"domains": list(sampler.domains.names), "data": sampler.domains.name, "seconds": round(seconds, 2), "usage": _usage(folder)}
+    told |= {"about": about} if (about := method.about()) else {}
     return told | measured | ({"snapshots": snapshots} if snapshots else {})
 
 
-def _go_on(folder: RunFolder, method: Method) -> dict[str, Any] | None:
-    """Put the method back to where the run was; None where it begins, or where another version of the library left what does not fit."""
-    state = folder.resume()
+def _goes_on(method: Method, state: dict[str, Any]) -> bool:
+    """Put the method back to where the run was; False where another version of the library left what does not fit."""
     try:
-        if state is not None:
-            method.load_state_dict(state["method"])
+        method.load_state_dict(state["method"])
     except (RuntimeError, KeyError, ValueError):
-        return None
-    return state
+        return False
+    return True
 
 
 def _usage(folder: RunFolder) -> list[float]:
@@ -103,15 +105,16 @@ def _usage(folder: RunFolder) -> list[float]:
     return [last[name] for name in sorted(last) if name.startswith("usage_")]
 
 
-def _put_together(settings: dict[str, Any]) -> tuple[Method, BilevelSampler]:
-    """The method, prepared, and what it will learn from."""
+def _put_together(settings: dict[str, Any]) -> tuple[Method, BilevelSampler, float]:
+    """The method, prepared, what it will learn from, and how many processor seconds it took to prepare."""
     domains = make_domains(settings["dataset"])
     sampler = BilevelSampler(domains, random_state=settings["seed"], **settings.get("sampler", {}))
     network, optimizer = make_network(settings["network"], domains.input_shape), make_optimizer(settings["optimizer"])
     problem = describe(sampler, network, settings["n_epochs"], settings["seed"], optimizer, settings.get("slows_down", False))
     method = make_learner(settings["method"])
+    began = time.process_time()
     method.prepare(problem)
-    return method, sampler
+    return method, sampler, time.process_time() - began
 
 
 def _learn_epoch(method: Method, sampler: BilevelSampler, epoch: int) -> dict[str, float]:

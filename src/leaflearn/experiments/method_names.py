@@ -15,6 +15,7 @@ NAMES = {
     "em-single": "EM (n=1)",
     "leaf-em": "LEAF-EM",
     "leaf": "LEAF",
+    "leaf-batch": "LEAF, a batch is a group",
     "leaf-extra": "LEAF, one model more",
     "leaf-annealed": "leaflearn",
     "leaf-robust": "leaflearn, robust loss",

@@ -17,6 +17,7 @@ from leaflearn.experiments.recovery_table import HEAD, NOTE, as_cells
 from leaflearn.experiments.renderings import Table
 from leaflearn.experiments.reproduction import finished_runs
 from leaflearn.experiments.run_folder import RunFolder
+from leaflearn.experiments.settings_told import tell_settings
 from leaflearn.experiments.spec import Run, Spec
 
 Finished = Sequence[tuple[Run, RunFolder]]
@@ -46,7 +47,16 @@ def notes_of(spec: Spec, finished: Finished) -> tuple[str, ...]:
     data = sorted({folder.result["data"] for _, folder in finished})
     when = " to ".join(dict.fromkeys((dates[0], dates[-1])))
     made = f"Scale: {spec.scale}. Data: {', '.join(data)}. Run {when}, commit {', '.join(commits)}."
-    return (made, *(f"Assumed, {name}: {text}." for name, text in spec.content.get("assumed", {}).items()))
+    assumed = (f"Assumed, {name}: {text}." for name, text in spec.content.get("assumed", {}).items())
+    return (made, *tell_settings(run for run, _ in finished), *_tell_starts(finished), *assumed)
+
+
+def _tell_starts(finished: Finished) -> list[str]:
+    """In how many runs leaflearn read contexts off the data, and began with them."""
+    trusted = [about["is_trusted"] for _, folder in finished if "is_trusted" in (about := folder.result.get("about", {}))]
+    if not trusted:
+        return []
+    return [f"leaflearn began with contexts that were read off the data in {sum(trusted)} of {len(trusted)} runs, else it was annealed."]
 
 
 def _error_tables(spec: Spec, finished: Finished) -> list[Table]:
@@ -65,6 +75,7 @@ def _error_table(title: str, lines: Sequence[Line], rows_are: str, spec: Spec) -
     """A mean and a deviation for each domain, in brackets the identified error, beside it the published number and the difference."""
     unit = f" ({spec.content['unit']})" if "unit" in spec.content else ""
     has_paper = any(line.published for line in lines)
+    lines = [line.with_mean() for line in lines] if spec.content.get("macro") else list(lines)
     head = [rows_are, "errors by", "seeds"]
     for domain in lines[0].domains:
         head += [f"{domain}{unit}", "paper"] if has_paper else [f"{domain}{unit}"]
@@ -92,7 +103,7 @@ def _curve_tables(spec: Spec, finished: Finished) -> list[Table]:
     off = [folder.result["distance to mean"] for _, folder in finished if "distance to mean" in folder.result]
     if off:
         far = f"{np.mean(off):.3f} (at most {max(off):.3f} in {len(off)} runs)"
-        note = f"One model for all (ERM) learns the mean of the functions: its RMSE to that is {far}."
+        note = f"Is what one model for all (ERM) learns the mean of the functions? Its RMSE to that is {far}."
         tables[-1] = Table(tables[-1].title, tables[-1].head, tables[-1].rows, (note, *tables[-1].notes))
     return tables
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from leaflearn.experiments.renderings import join
+from leaflearn.experiments.reproduction import finished_runs
 from leaflearn.experiments.result_tables import tables_of
-from leaflearn.experiments.spec import SCALES, Spec, load_spec, spec_names
+from leaflearn.experiments.spec import Spec, load_spec, spec_names
 
 INTRODUCTION = """# Results
 
@@ -35,12 +36,23 @@ def write_page(output: Path, link: str) -> str:
     """
     parts = [INTRODUCTION.format(folder=link)]
     for name in spec_names():
-        of_name = [part for scale in reversed(SCALES[1:]) if (part := _section(load_spec(name, scale), output, link))]
+        spec, smaller = load_spec(name, "paper"), load_spec(name, "laptop")
+        of_name = [part for each in _shown(spec, smaller, output) if (part := _section(each, output, link))]
         if of_name:
-            spec = load_spec(name, "paper")
             remark = str(spec.content.get("remark", "")).strip()
             parts += [f"## {name}: {spec.content['title']}\n\n{spec.content['source']}. {remark}".rstrip() + "\n", *of_name]
     return "\n".join(parts)
+
+
+def _shown(spec: Spec, smaller: Spec, output: Path) -> list[Spec]:
+    """Both scales, but not the same runs twice."""
+    if "recovery" in spec.content:  # one file of records has all scales
+        return [smaller]
+    return [spec] if _keys(smaller, output) <= _keys(spec, output) else [spec, smaller]
+
+
+def _keys(spec: Spec, output: Path) -> set[str]:
+    return {run.key for run, _ in finished_runs(spec, output / "runs")}
 
 
 def _section(spec: Spec, output: Path, link: str) -> str:

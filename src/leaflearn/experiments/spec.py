@@ -33,6 +33,7 @@ KEYS = {
     "show",
     "unit",
     "by",
+    "macro",
     "methods",
     "n_seeds",
     "run",
@@ -181,7 +182,7 @@ def check_spec(spec: Spec) -> None:
     >>> check_spec(Spec("mine", "paper", {"methods": ["leaf"], "epochs": 3}))
     Traceback (most recent call last):
     ...
-    ValueError: 'mine' has a key `epochs` that means nothing; keys are assumed, by, laptop, method, ...
+    ValueError: 'mine' has a key `epochs` that means nothing; keys are assumed, by, laptop, macro, ...
     """
     _check_keys(spec.name, spec.content, KEYS)
     _check_keys(f"{spec.name}, {spec.scale}", spec.at_scale, SCALE_KEYS)

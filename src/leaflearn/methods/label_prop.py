@@ -17,10 +17,10 @@ from scipy import sparse
 from scipy.sparse.linalg import cg
 from sklearn.neighbors import kneighbors_graph
 from torch import Tensor, nn
-from torch.nn.functional import binary_cross_entropy_with_logits, normalize
+from torch.nn.functional import normalize
 
 from leaflearn.core.batches import Batches
-from leaflearn.methods.contract import ROWS_AT_ONCE, Method, Told, descend
+from leaflearn.methods.contract import ROWS_AT_ONCE, Method, Told, descend, label_set_loss
 from leaflearn.methods.pseudo_label import count_rows, fill
 from leaflearn.methods.registry import register
 
@@ -83,7 +83,7 @@ class LabelProp(Method):
         goal = self.label_sets(batches.index)  #                                                         (N, C)
         taken_over = goal & ~self.given[batches.index]
         weight = torch.where(taken_over, self.certainty[batches.index, None], 1.0)
-        loss = binary_cross_entropy_with_logits(self.network.train()(batches.x), goal.float(), weight=weight)
+        loss = label_set_loss(self.network.train()(batches.x), goal.float(), weight=weight)
         certainty = weight[taken_over].sum() / taken_over.sum().clamp(min=1)
         return {"loss": descend(self.optimizer, loss), "certainty": float(certainty)}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -68,6 +68,10 @@ class LeafAnnealed(Leaf):
         self.start: Start = find_start(
             first.x.numpy(), first.y.numpy(), first.group.numpy(), len(self.models.modules()), n_classes, self.problem.seed
         )
+
+    def about(self) -> dict[str, Any]:
+        """Where the contexts of the first part of the run came from, and whether they were trusted."""
+        return {"start": self.start.kind, "is_trusted": bool(self.start.is_trusted), "reason": self.start.reason}
 
     def rule(self) -> Rule:
         """Annealed, where there is no start to trust."""

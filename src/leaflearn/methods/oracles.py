@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import binary_cross_entropy_with_logits
 
 from leaflearn.core.algorithm import objective
 from leaflearn.core.allocation import one_hot
 from leaflearn.core.batches import Batches
 from leaflearn.core.model_set import make_model_set
-from leaflearn.methods.contract import Method, Told, as_answers, descend
+from leaflearn.methods.contract import Method, Told, as_answers, descend, label_set_loss
 from leaflearn.methods.erm import ERM
 from leaflearn.methods.leaf import usage
 from leaflearn.methods.registry import register
@@ -85,7 +84,7 @@ class MultiLabelOracle(ERM):
         assert told.label_sets is not None, "the multi-label oracle must be told the labels of all domains"
         goal = torch.zeros(len(batches.x), self.problem.n_outputs).scatter_(1, told.label_sets, 1.0)
         self.network.train()
-        return {"loss": descend(self.optimizer, binary_cross_entropy_with_logits(self.network(batches.x), goal))}
+        return {"loss": descend(self.optimizer, label_set_loss(self.network(batches.x), goal))}
 
     def answer(self, x: Tensor) -> Tensor:
         """How likely each label is, (N, 1, C)."""

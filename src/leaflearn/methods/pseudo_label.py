@@ -12,10 +12,9 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.nn.functional import binary_cross_entropy_with_logits
 
 from leaflearn.core.batches import Batches
-from leaflearn.methods.contract import Method, Problem, Told, descend
+from leaflearn.methods.contract import Method, Problem, Told, descend, label_set_loss
 from leaflearn.methods.registry import register
 
 
@@ -61,7 +60,7 @@ class PseudoLabel(Method):
         goal = fill(self.given[batches.index], self.confidence[batches.index], self.problem.n_domains)  # (N, C)
         logits = self.network.train()(batches.x)
         self.latest[batches.index], self.seen[batches.index] = logits.detach(), True
-        return {"loss": descend(self.optimizer, binary_cross_entropy_with_logits(logits, goal.float())), "changed": float(self.changed)}
+        return {"loss": descend(self.optimizer, label_set_loss(logits, goal.float())), "changed": float(self.changed)}
 
     def end_epoch(self) -> None:
         """Fill the labels anew, once the warm-up is over."""
