@@ -22,7 +22,7 @@ from leaflearn.report.page import to_png
 if TYPE_CHECKING:
     from leaflearn.experiments.spec import Run, Spec
 
-SHOWN_MOMENTS = 8
+SHOWN_MOMENTS = 7  # and the boundaries: two rows of four
 SELDOM = 0.02  # share of the groups: a local model that serves fewer is idle
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from leaflearn.report.style import color_of, styled
 
 Array = NDArray[np.floating]
+FINENESS = 200  # rows of the picture of the boundaries
 FRAME_MS, LAST_MS = 450, 2500  # how long a picture of the film stands, and the last one
 
 
@@ -35,21 +36,23 @@ class Moment:
 
 @styled
 def plot_moments(moments: Sequence[Moment], n_columns: int = 4) -> Figure:
-    """A panel for each moment.
+    """A panel for each moment, and at last the boundaries of the allocation: where a single point would go.
 
     Examples
     --------
-    >>> moment = Moment("epoch 0", np.zeros(2), np.zeros((1, 2)), np.zeros((5, 3)))
-    >>> len(plot_moments([moment, moment]).axes)
-    2
+    >>> moment = Moment("epoch 0", np.array([0.0, 1.0]), np.zeros((1, 2)), np.ones((5, 3)))
+    >>> [axes.get_title() for axes in plot_moments([moment, moment]).axes]
+    ['epoch 0', 'epoch 0', 'where a point would go']
     """
-    n_columns = min(n_columns, len(moments))
-    n_rows = -(-len(moments) // n_columns)
+    n_panels = len(moments) + 1
+    n_columns = min(n_columns, n_panels)
+    n_rows = -(-n_panels // n_columns)
     figure = Figure(figsize=(3.5 * n_columns, 3.0 * n_rows), layout="constrained")
     every = figure.subplots(n_rows, n_columns, sharex=True, sharey=True, squeeze=False).ravel()
     for axes, moment in zip(every, moments, strict=False):
         _draw(axes, moment)
-    for axes in every[len(moments) :]:
+    _draw_boundaries(every[len(moments)], moments[-1], _limits(moments))
+    for axes in every[n_panels:]:
         axes.set_axis_off()
     return figure
 
@@ -87,6 +90,17 @@ def _draw(axes: Axes, moment: Moment) -> None:
         here = moment.points[:, 2] == k
         axes.scatter(moment.points[here, 0], moment.points[here, 1], s=7, color=color_of(k), alpha=0.45, linewidths=0)
         axes.plot(moment.x, curve, color=color_of(k))
+
+
+def _draw_boundaries(axes: Axes, moment: Moment, limits: tuple[float, float]) -> None:
+    """Every place in the colour of the local model whose answer is nearest, and the points of the training set."""
+    y = np.linspace(*limits, FINENESS)
+    nearest = np.abs(moment.curves[:, None] - y[:, None]).argmin(0)  #                          (FINENESS, G)
+    for k in range(len(moment.curves)):
+        axes.contourf(moment.x, y, nearest == k, levels=[0.5, 1.5], colors=[color_of(k)], alpha=0.25)
+        here = moment.points[:, 2] == k
+        axes.scatter(moment.points[here, 0], moment.points[here, 1], s=7, color=color_of(k), linewidths=0)
+    axes.set_title("where a point would go")
 
 
 def _limits(moments: Sequence[Moment]) -> tuple[float, float]:
