@@ -123,16 +123,30 @@ def test_draws_that_go_on_are_no_groups_that_move(conflict, local_model):
     assert not any("still moving" in str(warning.message) for warning in warned)
 
 
-def test_single_rows_are_not_warned_about_where_labels_told():
+@pytest.fixture(scope="module")
+def sides():
+    """Single rows that are called left or right, or up or down."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(3000, 2))
-    sides = np.stack([np.where(x[:, 0] > 0, "left", "right"), np.where(x[:, 1] > 0, "up", "down")], 1)
-    y = sides[np.arange(3000), rng.integers(2, size=3000)]
+    names = np.stack([np.where(x[:, 0] > 0, "left", "right"), np.where(x[:, 1] > 0, "up", "down")], 1)
+    return x, names[np.arange(3000), rng.integers(2, size=3000)]
+
+
+def test_single_rows_are_not_warned_about_where_labels_told(sides):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        leaf = LeafClassifier(max_epochs=5, n_init=1, random_state=0).fit(x, y)
+        leaf = LeafClassifier(max_epochs=5, n_init=1, random_state=0).fit(*sides)
     assert leaf.n_contexts_ == 2
     assert leaf.init_.startswith("labels: ")
+
+
+def test_contexts_of_single_rows_are_held_against_what_labels_tell(sides):
+    random = {"allocation": "hard", "init": "random", "n_init": 1, "refresh": False}
+    with pytest.warns(RecoveryWarning) as warned:
+        leaf = LeafClassifier(2, max_epochs=3, random_state=0, **random).fit(*sides)
+    assert not leaf.converged_
+    (message,) = [str(warning.message) for warning in warned]
+    assert re.search(r"Labels alone tell another context for \d+ % of the rows; set init='conflict', which begins with these\.", message)
 
 
 def test_every_start_has_a_curve_and_contexts(conflict):

@@ -36,7 +36,7 @@ from leaflearn.estimators.memory import remember, renumber
 from leaflearn.estimators.novelty import HeldOut, choose_held_out
 from leaflearn.estimators.parameters import check_parameters
 from leaflearn.estimators.sharing import SharedModels
-from leaflearn.estimators.starts import find_start_for, read_conflict, starts_from_conflict
+from leaflearn.estimators.starts import find_start_for, read_conflict, read_labels, starts_from_conflict
 from leaflearn.recipe import MakeOptimizer, RecoveryWarning
 
 
@@ -126,12 +126,13 @@ class BaseLeaf(AnsweringContexts, ChangingContexts, SharedModels, BaseEstimator)
             examples = self._check_examples(X, y, groups, sample_weight)
             random_state = check_random_state(self.random_state)
             start = find_start_for(self, examples, random_state)
-            self._warn_about_single_rows(examples, start)
             self.n_contexts_ = self._count_contexts(start)
+            labels = read_labels(examples, self.n_contexts_, start, random_state)
+            self._warn_about_single_rows(examples, labels)
             examples = self._set_aside(examples, start if starts_from_conflict(self) else None)
             fitting = ENGINES[self._engine](self, examples, start, random_state)
             self._adopt(fitting, examples)
-            self._diagnose(examples, start, random_state)
+            self._diagnose(examples, start, labels, random_state)
             self._held_out = self._hold_out(fitting, examples, random_state)
             self.probabilities_ = posterior(self._scores / self._evidence_unit)
             self.memory_ = remember(examples, self.contexts_, np.random.default_rng(random_state.randint(2**31 - 1)))
@@ -202,12 +203,8 @@ class BaseLeaf(AnsweringContexts, ChangingContexts, SharedModels, BaseEstimator)
         self.outliers_[np.setdiff1d(examples.row, left.row)] = True
         return left
 
-    def _warn_about_single_rows(self, examples: Examples, start: Start | None) -> None:
-        if (
-            self.n_contexts == 1
-            or np.bincount(examples.group).max() > 1
-            or (start is not None and start.kind == "labels" and start.is_trusted)
-        ):
+    def _warn_about_single_rows(self, examples: Examples, labels: Start | None) -> None:
+        if self.n_contexts == 1 or np.bincount(examples.group).max() > 1 or labels is not None:
             return
         exception = ", unless every context has labels of its own" if examples.is_classifier else ""
         warnings.warn(
@@ -248,12 +245,13 @@ class BaseLeaf(AnsweringContexts, ChangingContexts, SharedModels, BaseEstimator)
         self.empirical_error_ = self._empirical_error(self._scores.min(1) / self._sizes, examples)
         return order
 
-    def _diagnose(self, examples: Examples, start: Start | None, random_state: np.random.RandomState) -> None:
+    def _diagnose(self, examples: Examples, start: Start | None, labels: Start | None, random_state: np.random.RandomState) -> None:
         """Say what speaks against the contexts that were found, where something does."""
         reading = start.reading if start is not None else None
         if reading is None and self.n_contexts_ > 1:
             reading = read_conflict(examples, random_state)
-        self._doubt(reading, self._scores / self._sizes[:, None], self.restarts_, self.converged_)
+        told = labels.contexts if labels is not None else None
+        self._doubt(reading, self._scores / self._sizes[:, None], self.restarts_, self.converged_, told)
 
     def _look_again(self) -> None:
         """The same for contexts that were pruned or merged, with the rows in memory; other starts had other contexts."""
@@ -264,10 +262,11 @@ class BaseLeaf(AnsweringContexts, ChangingContexts, SharedModels, BaseEstimator)
         self._doubt(reading, (self._scores / self._sizes[:, None])[numbers], [], is_still=True)
 
     def _doubt(
-        self, reading: Reading | None, mean: NDArray[np.float64], restarts: Sequence[dict[str, Any]], is_still: bool
+        self, reading: Reading | None, mean: NDArray[np.float64], restarts: Sequence[dict[str, Any]], is_still: bool,
+        told: NDArray[np.intp] | None = None,
     ) -> None:  # fmt: skip
         try:
-            found = diagnose(reading, mean, restarts, self._constant_loss, is_still, self._outputs_to(reading))
+            found = diagnose(reading, mean, restarts, self._constant_loss, is_still, self._outputs_to(reading), told)
         except torch.linalg.LinAlgError:  # smooth models cannot read these inputs; the fit stands without a second opinion
             found = diagnose(None, mean, restarts, self._constant_loss, is_still)
         self.stability_ = found.stability

@@ -51,6 +51,7 @@ def diagnose(
     unit: float,
     is_still: bool,
     outputs: NDArray[np.float64] | None = None,
+    told: NDArray[np.intp] | None = None,
 ) -> Diagnosis:
     """Hold a fit against a second opinion and against its own other starts.
 
@@ -68,6 +69,8 @@ def diagnose(
         Whether the allocation stood still in the end.
     outputs
         What the local models answer to the rows of the reading, shape (N', K, D); None where smooth models have nothing to say to that.
+    told
+        The contexts that labels alone tell, where groups are single rows, shape (m,).
 
     Examples
     --------
@@ -95,6 +98,8 @@ def diagnose(
             doubts += _tell_straying({int(used[k]): far for k, far in find_straying(reading, fitted, outputs[:, used]).items()})
         if found.error <= AS_GOOD * fitted.error:
             agreed.append(shared)
+    if told is not None and (off := 1 - _agreement(contexts, told, np.ones(len(told)))) > 1 - SAME:
+        doubts.append(f"Labels alone tell another context for {100 * off:.0f} % of the rows; set init='conflict', which begins with these.")
     stability = min(agreed, default=1.0)
     if stability < AGREE:
         doubts.append(

@@ -59,6 +59,29 @@ def find_start_for(estimator: Any, examples: Examples, random_state: np.random.R
         return None
 
 
+def read_labels(examples: Examples, n_contexts: int, start: Start | None, random_state: np.random.RandomState) -> Start | None:
+    """What labels alone tell of the contexts of single rows, whether the fit begins with it or not; None where they tell nothing.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> x, is_side = rng.normal(size=(2000, 2)), rng.integers(2, size=2000)
+    >>> y = np.where(is_side, x[:, 0] > 0, 2 + (x[:, 1] > 0)).astype(int)  # left or right, or below or above
+    >>> rows = Examples(x, y, np.arange(2000), np.arange(2000), None, 4, True)
+    >>> read_labels(rows, 2, None, np.random.RandomState(0)).kind
+    'labels'
+    """
+    if not examples.is_classifier or n_contexts == 1 or np.bincount(examples.group).max() > 1:
+        return None
+    if start is None:
+        x, seed = as_numbers(examples.X), int(random_state.randint(2**31 - 1))
+        try:
+            start = None if x is None else find_start(x, examples.y, examples.group, n_contexts, examples.n_classes, seed)
+        except torch.linalg.LinAlgError:
+            return None
+    return start if start is not None and start.kind == "labels" and start.is_trusted else None
+
+
 def _mark_wrong_labels(start: Start, x: NDArray[np.floating], examples: Examples, seed: int) -> Start:
     """Labels that the rest of their context contradicts are set aside like rows of another context."""
     if np.bincount(examples.group).max() == 1:  # a group keeps its last row
