@@ -18,7 +18,7 @@ OF_EACH_KIND = {  # the quickest spec of each kind, and what it draws
     "table2": [],
     "fig-parameters": ["fig-parameters-smoke.png"],
     "fig-iterations": [f"fig-iterations-{m}-smoke.{e}" for m in ("leaf", "leaf-annealed") for e in ("gif", "png")],
-    "fig-features": ["fig-features-leaf-annealed-smoke.png", "fig-features-leaf-batch-smoke.png"],
+    "fig-features": ["fig-features-leaf-annealed-smoke.png"],
     "table-time": [],
     "table-identifiability": [],
     "fig-success": ["fig-success-smoke.png"],

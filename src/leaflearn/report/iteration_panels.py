@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
@@ -41,7 +42,7 @@ def plot_moments(moments: Sequence[Moment], n_columns: int = 4) -> Figure:
     Examples
     --------
     >>> moment = Moment("epoch 0", np.array([0.0, 1.0]), np.zeros((1, 2)), np.ones((5, 3)))
-    >>> [axes.get_title() for axes in plot_moments([moment, moment]).axes]
+    >>> [axes.get_title("left") for axes in plot_moments([moment, moment]).axes]
     ['epoch 0', 'epoch 0', 'where a point would go']
     """
     n_panels = len(moments) + 1
@@ -96,8 +97,10 @@ def _draw_boundaries(axes: Axes, moment: Moment, limits: tuple[float, float]) ->
     """Every place in the colour of the local model whose answer is nearest, and the points of the training set."""
     y = np.linspace(*limits, FINENESS)
     nearest = np.abs(moment.curves[:, None] - y[:, None]).argmin(0)  #                          (FINENESS, G)
+    colors = ListedColormap([color_of(k) for k in range(len(moment.curves))])
+    around = (float(moment.x.min()), float(moment.x.max()), *limits)
+    axes.imshow(nearest, colors, origin="lower", extent=around, aspect="auto", alpha=0.25, vmin=-0.5, vmax=colors.N - 0.5)
     for k in range(len(moment.curves)):
-        axes.contourf(moment.x, y, nearest == k, levels=[0.5, 1.5], colors=[color_of(k)], alpha=0.25)
         here = moment.points[:, 2] == k
         axes.scatter(moment.points[here, 0], moment.points[here, 1], s=7, color=color_of(k), linewidths=0)
     axes.set_title("where a point would go")
