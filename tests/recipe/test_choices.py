@@ -12,7 +12,7 @@ from opposite_lines import fit
 
 
 def test_small_networks_get_several_starts_and_large_ones_one():
-    assert len(fit(max_epochs=1).restarts) == 4
+    assert len(fit(max_epochs=1).restarts) == 5
     assert len(fit(max_epochs=1, factory=lambda: mlp(1, 1, (400, 400))).restarts) == 1
 
 

@@ -41,7 +41,7 @@ class LeafRegressor(RegressorMixin, BaseLeaf):
         trained, and goes to random starts where they explain too little; "seeded" does so too, but lets each further context begin with
         groups that are explained badly so far, like k-means++; "auto" is "conflict" for the annealed rule.
     n_init : int or "auto", default="auto"
-        Number of starts, of which the best is kept; "auto" makes four of small networks, which run side by side, one of large ones;
+        Number of starts, of which the best is kept; "auto" makes five of small networks, which run side by side, one of large ones;
         of scikit-learn models four, or one where they are scored out of fold.
     loss : {"auto", "squared", "robust"} or loss object, default="auto"
         Loss of a network; "auto" is the squared error. "robust" (Huber) grows in a straight line beyond a tenth of the spread of y, so that

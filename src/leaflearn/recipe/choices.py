@@ -15,10 +15,10 @@ from leaflearn.core.model_set import STACK_BELOW, Factory
 from leaflearn.core.robust_losses import GeneralizedCrossEntropy
 from leaflearn.core.training import Callback, Schedule
 
-SMALL_STARTS = 4  # starts of small networks, which run side by side and cost little more than one
+SMALL_STARTS = 5  # starts of small networks, which run side by side and cost little more than one
 SMALL_FITS = 2  # the same, where the contexts are known and only the weights are chance
 GIVEN = 0.3  # share of the refresh for which the allocation is held; then it is hard and may still mend itself
-HOTTER = 2.0  # times the temperature of the first start has every second one
+PORTFOLIO = (1.0, 2.0, 1.0, 2.0, 1e-3)  # temperatures of the starts, in turn; so cold a start is a hard one
 
 MakeOptimizer = Callable[..., torch.optim.Optimizer]
 OPTIMIZERS: dict[str, MakeOptimizer] = {
@@ -84,6 +84,9 @@ def resolve_rule(allocation: str | Rule, temperature: float | str, loss: Loss, y
 def vary(rule: Rule, recipe: Recipe, n_starts: int) -> Rule:
     """The rule for all starts. A temperature that was left to us is not the same for all: which one the data want shows in the end.
 
+    Where contexts overlap, a soft start finds them and a hard one freezes; where there are many inputs and few rows a context, a soft one
+    never comes apart and a hard one does.
+
     Examples
     --------
     >>> vary(Annealed(0.5), Recipe(), n_starts=2).start.ravel()
@@ -91,7 +94,7 @@ def vary(rule: Rule, recipe: Recipe, n_starts: int) -> Rule:
     """
     if not isinstance(rule, Annealed) or recipe.temperature != "auto" or n_starts == 1:
         return rule
-    return Annealed(rule.start * torch.tensor([1.0, HOTTER]).repeat(n_starts)[:n_starts, None, None], rule.until)
+    return Annealed(rule.start * torch.tensor(PORTFOLIO).repeat(n_starts)[:n_starts, None, None], rule.until)
 
 
 def count_starts(n_init: int | str, factory: Factory, small_starts: int = SMALL_STARTS) -> int:
@@ -100,7 +103,7 @@ def count_starts(n_init: int | str, factory: Factory, small_starts: int = SMALL_
     Examples
     --------
     >>> count_starts("auto", lambda: torch.nn.Linear(1, 1)), count_starts("auto", lambda: torch.nn.Linear(1000, 1000))
-    (4, 1)
+    (5, 1)
     """
     if not isinstance(n_init, str):
         return n_init
