@@ -152,7 +152,7 @@ class ItemReading(Reading):
         return self._as_best(self.means.judge(contexts, n_contexts), self.find(n_contexts).found.held_out)
 
     def mind_strangers(self, best: Best) -> tuple[Best, NDArray[np.bool_]]:
-        """Items are counted, and what a single answer counts for is bounded anyway: nobody is set aside."""
+        """Groups that name items are asked as a whole, not row by row: nobody is set aside."""
         return best, np.zeros(len(self.group), dtype=bool)
 
     def answer(self, best: Best) -> Tensor:

@@ -253,9 +253,9 @@ class BaseLeaf(AnsweringContexts, ChangingContexts, SharedModels, BaseEstimator)
         told = labels.contexts if labels is not None else None
         self._doubt(reading, self._scores / self._sizes[:, None], self.restarts_, self.converged_, told)
 
-    def _look_again(self) -> None:
+    def _look_again(self, n_before: int) -> None:
         """The same for contexts that were pruned or merged, with the rows in memory; other starts had other contexts."""
-        if getattr(self, "memory_", None) is None:
+        if self.n_contexts_ == n_before or getattr(self, "memory_", None) is None:
             return
         examples, numbers = renumber(self.memory_)
         reading = read_conflict(examples, check_random_state(self.random_state)) if self.n_contexts_ > 1 else None

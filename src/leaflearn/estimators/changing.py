@@ -79,7 +79,9 @@ class ChangingContexts:
         if not is_share and min_usage != "auto":
             raise ValueError(f"min_usage={min_usage!r}, but a share between 0 and 1, or 'auto', was expected.")
         with all_or_nothing(self):
-            self._take_fewer(prune(self, min_usage, redundant))
+            n_before = self.n_contexts_  # type: ignore[attr-defined]
+            self._take_over(prune(self, min_usage, redundant))
+            self._look_again(n_before)
         return self
 
     def merge(self, first: int | None = None, second: int | None = None) -> Self:
@@ -114,7 +116,9 @@ class ChangingContexts:
         check_is_fitted(self, "local_models_")
         self._check_pair(first, second)
         with all_or_nothing(self):
-            self._take_fewer(merge(self, first, second))
+            n_before = self.n_contexts_  # type: ignore[attr-defined]
+            self._take_over(merge(self, first, second))
+            self._look_again(n_before)
         return self
 
     def partial_fit(self, X: Any, y: Any, groups: Any = None, classes: Any = None) -> Self:
@@ -176,16 +180,10 @@ class ChangingContexts:
         finally:
             del self._all_classes
 
-    def _take_fewer(self, found: ContextSet) -> None:
-        is_fewer = len(found) < self.n_contexts_  # type: ignore[attr-defined]
-        self._take_over(found)
-        if is_fewer:
-            self._look_again()
-
     def _take_over(self, found: ContextSet) -> None:
         """Keep these contexts instead of the present ones."""
         raise NotImplementedError
 
-    def _look_again(self) -> None:
-        """Say anew what speaks against the contexts: superfluous ones may have been all that did."""
+    def _look_again(self, n_before: int) -> None:
+        """Say anew what speaks against the contexts, where some have gone: superfluous ones may have been all that did."""
         raise NotImplementedError
