@@ -1,5 +1,6 @@
 """docs/results.md is what the committed records say, no more and no less."""
 
+import re
 from pathlib import Path
 
 from leaflearn.experiments.results_page import write_page
@@ -18,3 +19,17 @@ def test_the_page_shows_tables_and_figures_of_what_was_run():
     page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
     assert "| LEAF | best (identified) |" in page
     assert "](../results/reproduction/fig-regression-paper.png)" in page
+
+
+def test_what_holds_at_both_scales_is_said_once():
+    page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    for section in page.split("\n## ")[1:]:
+        assumed = [line for line in section.splitlines() if line.startswith("- Assumed")]
+        assert len(assumed) == len(set(assumed)), section.splitlines()[0]
+
+
+def test_the_overview_leads_to_every_experiment():
+    page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    headings = [line.removeprefix("## ") for line in page.splitlines() if line.startswith("## ")]
+    links = re.findall(r"^\| \[[^]]+\]\(#([^)]+)\)", page, flags=re.MULTILINE)
+    assert links == [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings]

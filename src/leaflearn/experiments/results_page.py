@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from leaflearn.experiments.renderings import join
-from leaflearn.experiments.reproduction import finished_runs
+from leaflearn.experiments.renderings import Table, as_markdown, join
+from leaflearn.experiments.reproduction import finished_runs, learning_hours, missing_runs
 from leaflearn.experiments.result_tables import tables_of
 from leaflearn.experiments.spec import Spec, load_spec, spec_names
 
@@ -34,14 +37,43 @@ def write_page(output: Path, link: str) -> str:
     >>> write_page(Path("nowhere"), "../results").splitlines()[0]
     '# Results'
     """
-    parts = [INTRODUCTION.format(folder=link)]
+    overview, sections = [], []
     for name in spec_names():
         spec, smaller = load_spec(name, "paper"), load_spec(name, "laptop")
-        of_name = [part for each in _shown(spec, smaller, output) if (part := _section(each, output, link))]
-        if of_name:
+        shown = [(each, tables) for each in _shown(spec, smaller, output) if (tables := tables_of(each, output))]
+        if shown:
+            heading = f"{name}: {spec.content['title']}"
+            overview.append((f"[{name}](#{_anchor(heading)})", spec.content["source"], *_progress([spec, smaller], output)))
             remark = str(spec.content.get("remark", "")).strip()
-            parts += [f"## {name}: {spec.content['title']}\n\n{spec.content['source']}. {remark}".rstrip() + "\n", *of_name]
-    return "\n".join(parts)
+            sections.append(f"## {heading}\n\n{spec.content['source']}. {remark}".rstrip() + "\n")
+            sections += [_section(each, tables, output, link) for each, tables in _without_repeated_notes(shown)]
+    contents = [as_markdown(Table("", ("name", "what", "runs at paper scale", "at laptop scale", "hours"), tuple(overview))) + "\n"]
+    return "\n".join([INTRODUCTION.format(folder=link), *(contents if overview else []), *sections])
+
+
+def _anchor(heading: str) -> str:
+    """How a heading is linked to: small letters, digits, hyphens for spaces."""
+    return re.sub(r"[^a-z0-9 -]", "", heading.lower()).replace(" ", "-")
+
+
+def _progress(scales: Sequence[Spec], output: Path) -> list[str]:
+    """How many runs are done of how many, at each scale, and the processor hours behind them."""
+    if "recovery" in scales[0].content:  # these runs are those of the recovery suite
+        return ["", "", ""]
+    root = output / "runs"
+    planned = [len(list(spec.runs())) for spec in scales]
+    counts = [f"{n - len(missing_runs([spec], root))} of {n}" for spec, n in zip(scales, planned, strict=True)]
+    return [*counts, f"{learning_hours(scales, root):.1f}"]
+
+
+def _without_repeated_notes(shown: Sequence[tuple[Spec, list[Table]]]) -> list[tuple[Spec, list[Table]]]:
+    """What holds at both scales is said once, under the last."""
+    said = {note for table in shown[-1][1] for note in table.notes}
+    earlier = [
+        (spec, [replace(table, notes=tuple(note for note in table.notes if note not in said)) for table in tables])
+        for spec, tables in shown[:-1]
+    ]
+    return [*earlier, shown[-1]]
 
 
 def _shown(spec: Spec, smaller: Spec, output: Path) -> list[Spec]:
@@ -55,11 +87,8 @@ def _keys(spec: Spec, output: Path) -> set[str]:
     return {run.key for run, _ in finished_runs(spec, output / "runs")}
 
 
-def _section(spec: Spec, output: Path, link: str) -> str:
-    """The tables and figures of an experiment at one scale; nothing where it was not run."""
-    tables = tables_of(spec, output)
-    if not tables:
-        return ""
+def _section(spec: Spec, tables: Sequence[Table], output: Path, link: str) -> str:
+    """The tables and figures of an experiment at one scale."""
     pictures = sorted(path.name for ending in ("png", "gif") for path in output.glob(f"{spec.name}-*{spec.scale}.{ending}"))
     shown = "".join(f"![{spec.content['title']}]({link}/{name})\n\n" for name in pictures)
     return f"### {spec.scale} scale\n\n{shown}{join(tables, 'markdown')}"
