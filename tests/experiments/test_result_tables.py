@@ -43,6 +43,13 @@ def test_errors_stand_beside_published_ones(tmp_path):
     assert table.notes[1] == "Assumed, epochs: three."
 
 
+def test_published_numbers_have_their_deviations(tmp_path):
+    settings = [{**CONTENT["setting"][0], "published_deviations": {"leaf": [0.2, 0.3]}}]
+    spec = finished(tmp_path, {**CONTENT, "setting": settings}, {method: {"errors": errors} for method, errors in ERRORS.items()})
+    (table,) = tables_of(spec, tmp_path)
+    assert table.rows[1][4::2] == ("1.5 ± 0.2 (+1.00)", "2 ± 0.3 (-0.50)")
+
+
 def test_a_single_seed_has_no_deviation(tmp_path):
     spec = finished(tmp_path, {**CONTENT, "n_seeds": 1}, {method: {"errors": errors} for method, errors in ERRORS.items()})
     assert tables_of(spec, tmp_path)[0].rows[0][3] == "50.00"

@@ -36,13 +36,14 @@ class Line:
     domains: tuple[str, ...]
     errors: tuple[tuple[float, ...], ...]  # of each domain, on each seed
     published: tuple[float, ...] | None = None
+    published_deviations: tuple[float, ...] | None = None
     scale: float = 1.0  # 100 where errors are told in percent
 
     def with_mean(self) -> Line:
         """The same with one column more: the mean of all domains, each of which counts as much (macro-average)."""
         mean = tuple(float(np.mean(of_seed)) for of_seed in zip(*self.errors, strict=True))
         published = (*self.published, float(np.mean(self.published))) if self.published else None
-        return replace(self, domains=(*self.domains, "mean"), errors=(*self.errors, mean), published=published)
+        return replace(self, domains=(*self.domains, "mean"), errors=(*self.errors, mean), published=published, published_deviations=None)
 
     @property
     def n_seeds(self) -> int:
@@ -70,7 +71,7 @@ def error_lines(spec: Spec, finished: Iterable[tuple[Run, RunFolder]]) -> list[L
     results: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for run, folder in finished:
         results.setdefault((run.setting, run.method), []).append(folder.result)
-    published = {setting["name"]: setting.get("published", {}) for setting in spec.settings}
+    by_name = {setting["name"]: setting for setting in spec.settings}
     scale = 100.0 if spec.content.get("unit") == "%" else 1.0
     lines = []
     for (setting, method), each in results.items():
@@ -78,10 +79,14 @@ def error_lines(spec: Spec, finished: Iterable[tuple[Run, RunFolder]]) -> list[L
         for protocol in PROTOCOLS:
             told = [errors for result in each if (errors := errors_by(result, protocol)) is not None]
             if told:
-                numbers = published[setting].get(method) if protocol in AS_PUBLISHED and not is_simulated else None
+                compares = protocol in AS_PUBLISHED and not is_simulated
+                published, deviations = (
+                    tuple(numbers) if compares and (numbers := by_name[setting].get(key, {}).get(method)) else None
+                    for key in ("published", "published_deviations")
+                )
                 domains = tuple(each[0]["domains"])
                 by_domain = tuple(tuple(errors[d] for errors in told) for d in range(len(domains)))
-                lines.append(Line(setting, method, protocol, domains, by_domain, tuple(numbers) if numbers else None, scale))
+                lines.append(Line(setting, method, protocol, domains, by_domain, published, deviations, scale))
     return lines
 
 

@@ -94,7 +94,8 @@ def _error_row(line: Line, identified: Line | None, rows_are: str, has_paper: bo
         deviation = f" ± {line.deviations[d]:.{digits}f}" if line.n_seeds > 1 else ""
         cells.append(f"{line.means[d]:.{digits}f}{deviation}" + (f" ({identified.means[d]:.{digits}f})" if identified else ""))
         if has_paper:
-            cells.append(f"{line.published[d]:g} ({line.differences[d]:+.2f})" if line.published else "")
+            spread = f" ± {line.published_deviations[d]:g}" if line.published_deviations else ""
+            cells.append(f"{line.published[d]:g}{spread} ({line.differences[d]:+.2f})" if line.published else "")
     return tuple(cells)
 
 

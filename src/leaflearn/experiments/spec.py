@@ -45,6 +45,7 @@ KEYS = {
     "smoke",
     "laptop",
 }
+SETTING_KEYS = {"name", "run", "methods", "published", "published_deviations"}
 SCALE_KEYS = {"methods", "settings", "n_seeds", "run", "setting", "method", "recovery"}
 
 
@@ -186,6 +187,11 @@ def check_spec(spec: Spec) -> None:
     """
     _check_keys(spec.name, spec.content, KEYS)
     _check_keys(f"{spec.name}, {spec.scale}", spec.at_scale, SCALE_KEYS)
+    for setting in spec.content.get("setting", []):
+        where = f"{spec.name}, {setting['name']}"
+        _check_keys(where, setting, SETTING_KEYS)
+        for key in ("published", "published_deviations"):
+            _check_keys(f"{where}, {key}", setting.get(key, {}), set(spec.content["methods"]))
     for run in spec.runs(1):
         _check_keys(f"{spec.name}, a run", run.settings, {*PARTS, *PLAIN, "seed"})
         for key, kind in PLAIN.items():
