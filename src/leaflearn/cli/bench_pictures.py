@@ -22,9 +22,12 @@ def draw_rates(summary: Sequence[Summary]) -> Figure:
     --------
     >>> line = Summary("rare", "hard", successes=7, runs=20, low=0.18, high=0.57, worst_error=0.4)
     >>> [label.get_text() for label in draw_rates([line]).axes[0].get_yticklabels()]
-    ['rare']
+    ['rare\\none function 8 times as frequent']
     """
-    return plot_rates([Rate(s.task, s.rule, s.rate, s.low, s.high, s.bar, f"{s.successes} of {s.runs}") for s in summary])
+    about = {name: task.about for name, task in TASKS.items()}
+    return plot_rates([
+        Rate(s.task, s.rule, s.rate, s.low, s.high, s.bar, f"{s.successes} of {s.runs}", about.get(s.task, "")) for s in summary
+    ])  # fmt: skip
 
 
 def draw_tasks(records: Sequence[dict[str, Any]]) -> Figure:

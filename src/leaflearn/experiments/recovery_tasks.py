@@ -25,6 +25,8 @@ class Task:
     ----------
     name
         What it is called.
+    about
+        What it is, in a few words.
     make
         From a seed to the domain set; most are the same for each seed.
     n_contexts
@@ -47,6 +49,7 @@ class Task:
     """
 
     name: str
+    about: str
     make: Callable[[int], DomainSet]
     n_contexts: int
     threshold: float
@@ -208,23 +211,25 @@ FUNCTIONS, DIGITS = _always(functions), _always(colored_digits)
 TASKS: dict[str, Task] = {
     task.name: task
     for task in (
-        Task("functions", FUNCTIONS, n_contexts=3, threshold=0.15, bar=0.98),
-        Task("functions-4", FUNCTIONS, n_contexts=4, threshold=0.15, bar=0.97),
-        Task("functions-6", FUNCTIONS, n_contexts=6, threshold=0.15, bar=0.95),
-        Task("rare", rare, n_contexts=3, threshold=0.15, bar=0.95),
-        Task("functions-m50", FUNCTIONS, n_contexts=3, threshold=0.15, n_groups=50, bar=0.60),
-        Task("functions-n4", FUNCTIONS, n_contexts=3, threshold=0.15, n_groups=125, group_size=4),
-        Task("functions-ragged", FUNCTIONS, n_contexts=3, threshold=0.15, n_groups=100, group_size=(1, 20)),
-        Task("functions-mixed", FUNCTIONS, n_contexts=3, threshold=0.15, n_groups=250, group_size=4, mixing=0.1, bar=0.95),
-        Task("digits-n1", DIGITS, n_contexts=2, threshold=0.10, n_groups=4000, group_size=1, bar=0.97),
-        Task("digits-n2", DIGITS, n_contexts=2, threshold=0.10, n_groups=2000, group_size=2, bar=0.99),
-        Task("digits-n4", DIGITS, n_contexts=2, threshold=0.10),
-        Task("digits-noisy", DIGITS, n_contexts=2, threshold=0.10, label_noise=0.05),
-        Task("five-planes", five_planes, n_contexts=5, threshold=0.15, groups_right=0.99, bar=0.95),
-        Task("ten-waves", ten_waves, n_contexts=10, threshold=0.15, n_groups=1000, group_size=4, bar=0.90),
-        Task("opposites", opposites, n_contexts=2, threshold=0.10),
-        Task("small-region", small_region, n_contexts=2, threshold=0.15, n_groups=125, group_size=4),
-        Task("unequal-noise", unequal_noise, n_contexts=3, threshold=0.15),
-        Task("no-conflict", no_conflict, n_contexts=1, threshold=0.15),
+        Task("functions", "three functions, 250 pairs", FUNCTIONS, n_contexts=3, threshold=0.15, bar=0.98),
+        Task("functions-4", "asked for four contexts", FUNCTIONS, n_contexts=4, threshold=0.15, bar=0.97),
+        Task("functions-6", "asked for six contexts", FUNCTIONS, n_contexts=6, threshold=0.15, bar=0.95),
+        Task("rare", "one function 8 times as frequent", rare, n_contexts=3, threshold=0.15, bar=0.95),
+        Task("functions-m50", "three functions, 50 pairs", FUNCTIONS, n_contexts=3, threshold=0.15, n_groups=50, bar=0.60),
+        Task("functions-n4", "three functions, groups of 4", FUNCTIONS, n_contexts=3, threshold=0.15, n_groups=125, group_size=4),
+        Task("functions-ragged", "groups of 1 to 20", FUNCTIONS, n_contexts=3, threshold=0.15, n_groups=100, group_size=(1, 20)),
+        Task(
+            "functions-mixed", "10 % of others", FUNCTIONS, n_contexts=3, threshold=0.15, n_groups=250, group_size=4, mixing=0.1, bar=0.95
+        ),
+        Task("digits-n1", "coloured digits, single rows", DIGITS, n_contexts=2, threshold=0.10, n_groups=4000, group_size=1, bar=0.97),
+        Task("digits-n2", "coloured digits, pairs", DIGITS, n_contexts=2, threshold=0.10, n_groups=2000, group_size=2, bar=0.99),
+        Task("digits-n4", "coloured digits, groups of 4", DIGITS, n_contexts=2, threshold=0.10),
+        Task("digits-noisy", "coloured digits, 5 % wrong labels", DIGITS, n_contexts=2, threshold=0.10, label_noise=0.05),
+        Task("five-planes", "five linear functions of 10 inputs", five_planes, n_contexts=5, threshold=0.15, groups_right=0.99, bar=0.95),
+        Task("ten-waves", "ten functions, groups of 4", ten_waves, n_contexts=10, threshold=0.15, n_groups=1000, group_size=4, bar=0.90),
+        Task("opposites", "what is yes to one is no to the other", opposites, n_contexts=2, threshold=0.10),
+        Task("small-region", "two functions, one has a bump", small_region, n_contexts=2, threshold=0.15, n_groups=125, group_size=4),
+        Task("unequal-noise", "three functions, one of them noisy", unequal_noise, n_contexts=3, threshold=0.15),
+        Task("no-conflict", "one function", no_conflict, n_contexts=1, threshold=0.15),
     )
 }

@@ -31,6 +31,8 @@ class Rate:
         How often the default should succeed on this task, if that is stated.
     count
         In words, such as "7 of 20".
+    about
+        What the task is, in a few words.
 
     Examples
     --------
@@ -45,6 +47,7 @@ class Rate:
     high: float
     bar: float | None
     count: str
+    about: str = ""
 
 
 @styled
@@ -61,13 +64,13 @@ def plot_rates(rates: Sequence[Rate]) -> Figure:
     tasks, rules = list(dict.fromkeys(rate.task for rate in rates)), list(dict.fromkeys(rate.rule for rate in rates))
     by_task = [[rate for rate in rates if rate.task == task] for task in tasks]
     edges = np.cumsum([0.0, *(GAP + LANE * len(of_task) for of_task in by_task)])
-    figure = Figure(figsize=(10.0, edges[-1] + 1.9), layout="constrained")
+    figure = Figure(figsize=(12.0, edges[-1] + 1.9), layout="constrained")
     axes = figure.subplots()
     for of_task, top, bottom in zip(by_task, edges, edges[1:], strict=False):
         _draw_row(axes, top, bottom, of_task[0].bar)
         for lane, rate in enumerate(of_task):
             _draw_rate(axes, rate, top + GAP / 2 + LANE * (lane + 0.5), _color(rate.rule, rules))
-    axes.set_yticks((edges[1:] + edges[:-1]) / 2, tasks)
+    axes.set_yticks((edges[1:] + edges[:-1]) / 2, [f"{of_task[0].task}\n{of_task[0].about}".strip() for of_task in by_task])
     axes.set(xlim=(0, 1), ylim=(edges[-1], 0))
     _finish(axes)
     figure.legend(handles=_legend(rates, rules), loc="outside lower center", ncols=min(len(rules) + 1, 4))
