@@ -1,40 +1,23 @@
 """Oracles reach the noise, the relatives of LEAF find two lines, and one model for all learns the mean."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 import torch
+from method_toys import QUICK, clusters
 
 from leaflearn.data.domains import Domain, DomainSet
-from leaflearn.data.sources import Examples, Function
+from leaflearn.data.sources import Function
 from leaflearn.data.streaming import BilevelSampler
 from leaflearn.experiments.method_errors import method_errors
 from leaflearn.methods import describe, make_method, train
-from leaflearn.methods.optimizers import adam
 from leaflearn.networks import mlp
 
 NOISE = 0.1
-QUICK = partial(adam, learning_rate=0.01, beta1=0.9)
 
 
 def noisy_lines():
     sources = {"rising": Function(lambda x: x, -1.0, 1.0, noise=NOISE), "falling": Function(lambda x: -x, -1.0, 1.0, noise=NOISE)}
     return DomainSet("lines", tuple(Domain(name, source, source.grid(101)) for name, source in sources.items()), n_groups=320, group_size=4)
-
-
-def clusters():
-    """Four clusters, called by their row or by their column."""
-    rng = np.random.default_rng(0)
-    place = rng.integers(4, size=400)
-    x = np.stack([place // 2, place % 2], axis=1) * 4.0 + rng.normal(scale=0.3, size=(400, 2))
-    labels = (place // 2, 2 + place % 2)
-    tables = [(Examples(x[:300], y[:300]), Examples(x[300:], y[300:])) for y in labels]
-    shared = tables[0][0].x, tables[0][1].x
-    parts = [(Examples(shared[0], train.y), Examples(shared[1], test.y)) for train, test in tables]
-    return DomainSet(
-        "clusters", tuple(Domain(n, *p) for n, p in zip(("row", "column"), parts, strict=True)), 75, 4, classes=("a", "b", "c", "d")
-    )
 
 
 def trained(name, domains, seed=0, n_epochs=15):

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from typing import Any, Literal, get_args
 
-import numpy as np
 import torch
+from torch import Tensor
+from torch.nn.functional import one_hot
 
 from leaflearn.conflict.start import MOST_SINGLE_ROWS, Start, find_start
-from leaflearn.core.algorithm import step
-from leaflearn.core.allocation import Annealed, Given, Rule
+from leaflearn.core.algorithm import objective, score_rows, step
+from leaflearn.core.allocation import Annealed, Given, Hard, Rule
 from leaflearn.core.batches import Batches
 from leaflearn.core.losses import Loss
 from leaflearn.core.robust_losses import GeneralizedCrossEntropy
 from leaflearn.methods.contract import Told
 from leaflearn.methods.leaf import Leaf, usage
+from leaflearn.methods.mixed_groups import Strangers
 from leaflearn.methods.registry import register
 from leaflearn.recipe import GIVEN
 
 LossName = Literal["auto", "gce"]
+LEAST_MAJORITY = 3  # rows in a group, for a stranger to be in the minority
 
 
 @register("leaf-annealed")
@@ -26,7 +29,8 @@ class LeafAnnealed(Leaf):
     """The repaired LEAF.
 
     Before learning, smooth models find contexts in some thousand rows (`conflict/`). For the first 30 % of the run they allocate groups,
-    then the local models do, hard. Where the smooth models explain too little, the allocation is annealed.
+    then the local models do, hard. Where the smooth models explain too little, the allocation is annealed. Labelled groups of three rows or
+    more may hold rows of other contexts; where these are many, rows are dealt one by one (`mixed_groups.py`).
 
     Parameters
     ----------
@@ -62,6 +66,7 @@ class LeafAnnealed(Leaf):
         """K networks, and a look at the conflict."""
         self.n_contexts = self.n_contexts or self.problem.n_domains + self.n_extra
         super().build()
+        self.strangers = Strangers()
         first = self.problem.peek(self.n_peeked)
         self.temperature = 0.5 * self.loss.of_best_constant(first.y) or 1.0
         n_classes = self.problem.n_outputs if self.problem.is_classification else 0
@@ -81,10 +86,26 @@ class LeafAnnealed(Leaf):
         """Allocate by the start for a while, then by the local models."""
         if not self.start.is_trusted:
             return super().learn(batches, told)
-        contexts = np.zeros(batches.n_groups, dtype=np.intp)
+        contexts = None
         if self.progress < GIVEN:
-            contexts = self.start.allocate(batches.x.numpy(), batches.y.numpy(), batches.group.numpy())
+            contexts = torch.as_tensor(self.start.allocate(batches.x.numpy(), batches.y.numpy(), batches.group.numpy()))
+        if self.problem.is_classification and self.n_contexts != 1 and batches.sizes.min() >= LEAST_MAJORITY:
+            return self._learn_row_by_row(batches, contexts)
         here = Batches(batches.x, batches.y, batches.group, group_id=torch.arange(batches.n_groups), n_groups=batches.n_groups)
-        rule = Given(torch.as_tensor(contexts), until=GIVEN)
+        rule = Hard() if contexts is None else Given(contexts)
         taken = step(self.models, here, self.loss, rule, self.optimizer, self.progress, self.generator)
         return {"loss": float(taken.value), **usage(taken.weights)}
+
+    def _learn_row_by_row(self, batches: Batches, contexts: Tensor | None) -> dict[str, float]:
+        """A step in which a row may be of another context than its group."""
+        losses = score_rows(self.models, batches, self.problem.loss)  #                                 (K, N)
+        if contexts is None:
+            contexts = self.strangers.allocate(losses, batches.group, batches.n_groups)
+        of_row = self.strangers.deal_rows(losses, contexts[batches.group], self.generator)  #            (N,)
+        rows = Batches(batches.x, batches.y, torch.arange(len(of_row)), n_groups=len(of_row))
+        weights = one_hot(of_row, len(losses)).to(losses)  #                                             (N, K)
+        value = objective(self.models, rows, self.loss, weights)
+        self.models.zero_grad()
+        value.backward()
+        self.optimizer.step()
+        return {"loss": float(value.detach()), "strangers": self.strangers.share, **usage(weights)}
