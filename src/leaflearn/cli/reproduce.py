@@ -61,10 +61,10 @@ def reproduce(
         return
     began = time.monotonic()
     root = make_folder(output) / "runs"
-    for spec in wanted:
-        if "recovery" in spec.content:
-            _run_recovery(spec, output, seeds, jobs)
     run_all([spec for spec in wanted if "recovery" not in spec.content], root, seeds, jobs, partial(watch, "runs"), also)
+    for spec in wanted:
+        if "recovery" in spec.content:  # the longest, so it comes last
+            _run_recovery(spec, output, seeds, jobs)
     for spec in specs:
         _show(spec, output)
     took, behind = (time.monotonic() - began) / 3600, learning_hours([spec for spec in specs if "recovery" not in spec.content], root)
