@@ -57,6 +57,9 @@ def plot_functions(x: Array, functions: Array, names: Sequence[str], panels: Seq
     >>> figure = plot_functions(x, np.stack([x, 1 - x]), ["up", "down"], [FunctionPanel("LEAF", x, np.stack([1 - x, x]))])
     >>> [axes.get_title(loc="left") for axes in figure.axes if axes.get_title(loc="left")]
     ['Ground truth', 'LEAF']
+    >>> one_too_many = FunctionPanel("K=3", x, np.stack([1 - x, x, 0 * x]), is_idle=(False, False, True))
+    >>> [text.get_text() for text in plot_functions(x, np.stack([x, 1 - x]), ["up", "down"], [one_too_many]).legends[0].get_texts()]
+    ['up', 'down', 'a model that is hardly used']
     """
     n_columns = min(n_columns, len(panels) + 1)
     n_rows = -(-(len(panels) + 1) // n_columns)
@@ -71,6 +74,8 @@ def plot_functions(x: Array, functions: Array, names: Sequence[str], panels: Seq
     low, high = functions.min(), functions.max()
     every[0].set_ylim(low - 0.25 * (high - low), high + 0.2 * (high - low))
     lines = [Line2D([], [], color=color_of(d), label=name) for d, name in enumerate(names)]
+    if any(any(panel.is_idle) for panel in panels):
+        lines.append(Line2D([], [], color=INK, linestyle="--", label="a model that is hardly used"))
     figure.legend(handles=lines, loc="outside lower center", ncols=len(lines))
     return figure
 
