@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from method_toys import QUICK, clusters
 
 from leaflearn.data.domains import Domain, DomainSet
 from leaflearn.data.sources import Function
@@ -11,6 +10,7 @@ from leaflearn.data.streaming import BilevelSampler
 from leaflearn.experiments.method_errors import method_errors
 from leaflearn.methods import describe, make_method, train
 from leaflearn.networks import mlp
+from method_toys import QUICK, clusters
 
 NOISE = 0.1
 
