@@ -30,14 +30,14 @@ def expected_error(models, functions):
     return sum(wrong) / (N_INPUTS * len(functions))
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(WORLDS, st.lists(st.sampled_from(ANSWERS), min_size=1, max_size=3))
 def test_no_expected_error_means_that_every_domain_has_its_model(functions, models):
     """Theorem 1."""
     assert (expected_error(models, functions) == 0) == all(function in models for function in functions)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(WORLDS)
 def test_fewer_models_than_the_conflict_rank_cannot_do(functions):
     """Theorem 2, and beyond it: how many can."""
@@ -98,7 +98,7 @@ def test_each_term_dies_away_with_what_it_lacks():
     assert bound(mixing=0.1).total > small.total
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=40)
 @given(st.integers(1, 200), st.floats(0.5, 1000))
 def test_the_bound_is_a_number_however_few_rows_there_are(size, dimension):
     assert math.isfinite(bound(size=size, row_dimension=dimension).total)

@@ -134,10 +134,10 @@ def own_method():
 
 
 @pytest.mark.parametrize("n_jobs", ["1", pytest.param("2", marks=pytest.mark.slow)])
-def test_a_method_of_ones_own_becomes_a_row(no_data, capsys, own_method, n_jobs):
+def test_a_method_of_ones_own_stands_in_the_tables(no_data, capsys, own_method, n_jobs):
     arguments = ["reproduce", "fig-parameters", "--scale", "smoke", "--also", str(own_method), "-o", str(no_data / "results")]
     assert run([*arguments, "--jobs", n_jobs]) == 0
-    assert "| leaf-careless | best (identified) | 1 |" in capsys.readouterr().out
+    assert "**leaf-careless**\n\n| setting | errors by | seeds |" in capsys.readouterr().out
 
 
 def test_a_file_without_a_method_is_one_sentence(no_data, capsys):
