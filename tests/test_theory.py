@@ -12,6 +12,7 @@ from leaflearn.bounds import generalization_bound
 from leaflearn.conflict_rank import conflict_rank, conflicts, models_needed
 from leaflearn.data.domains import Domain, DomainSet
 from leaflearn.data.sources import Examples
+from leaflearn.experiments.recovery_tasks import ten_waves
 
 N_INPUTS = 3
 ANSWERS = list(product((0, 1), repeat=N_INPUTS))  # every function of three inputs
@@ -54,6 +55,10 @@ def test_domains_without_conflict_share_a_model():
     domains = world([(0, 1, 1), (0, 1, 1), (1, 0, 0)])
     assert conflicts(domains).tolist() == [[False, False, True], [False, False, True], [True, True, False]]
     assert (conflict_rank(domains), models_needed(domains)) == (2, 2)
+
+
+def test_ten_domains_in_conflict_are_counted_at_once():
+    assert models_needed(ten_waves(0)) == 10
 
 
 def test_rare_differences_can_be_passed_over():

@@ -18,8 +18,8 @@ class Bound:
 
     Examples
     --------
-    >>> Bound(training=0.1, domains=0.2, rows=0.1, allocation=0.3).total
-    0.7
+    >>> Bound(training=0.25, domains=0.25, rows=0.0, allocation=0.25).total
+    0.75
     >>> Bound(training=0.1, domains=0.2, rows=0.1, allocation=3.0).says_nothing
     True
     """
@@ -32,7 +32,7 @@ class Bound:
     @property
     def total(self) -> float:
         """Their sum."""
-        return round(self.training + self.domains + self.rows + self.allocation, 12)
+        return self.training + self.domains + self.rows + self.allocation
 
     @property
     def says_nothing(self) -> bool:

@@ -8,8 +8,6 @@ domain such that domains in conflict have different ones: a colouring of the gra
 
 from __future__ import annotations
 
-from itertools import product
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -54,7 +52,7 @@ def conflicts(domains: DomainSet, at_least: float = 0.0) -> NDArray[np.bool_]:
 
 
 def models_needed(domains: DomainSet, at_least: float = 0.0) -> int:
-    """The smallest number of local models that can answer as every domain does, at least `conflict_rank`; for up to ten domains.
+    """The smallest number of local models that can answer as every domain does, at least `conflict_rank`.
 
     Examples
     --------
@@ -66,15 +64,20 @@ def models_needed(domains: DomainSet, at_least: float = 0.0) -> int:
     >>> conflict_rank(domains), models_needed(domains)
     (2, 3)
     """
-    pairs, n = conflicts(domains, at_least), len(domains)
-    if n > 10:
-        raise ValueError(f"`models_needed` tries every way to share models, for up to 10 domains; '{domains.name}' has {n}.")
-    for n_models in range(1, n):
-        for models in product(range(n_models), repeat=n - 1):  # the first domain has the first model
-            of_domain = np.array([0, *models])
-            if not (pairs & (of_domain[:, None] == of_domain[None])).any():
-                return n_models
-    return n
+    pairs = conflicts(domains, at_least)
+    return next(n for n in range(1, len(domains) + 1) if _can_share(pairs, [], n))
+
+
+def _can_share(pairs: NDArray[np.bool_], model_of: list[int], n_models: int) -> bool:
+    """Whether the domains after those that have a model can have one too, no two in conflict the same."""
+    d = len(model_of)
+    if d == len(pairs):
+        return True
+    for model in range(min(n_models, max(model_of, default=-1) + 2)):  # of models that nobody has yet, one is as good as another
+        is_free = not any(pairs[d, e] and model_of[e] == model for e in range(d))
+        if is_free and _can_share(pairs, [*model_of, model], n_models):
+            return True
+    return False
 
 
 def _answers(domains: DomainSet) -> NDArray[np.float64]:
