@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import torch
 from torch import nn
 
 from leaflearn.data.domains import DomainSet
@@ -51,12 +52,18 @@ def make_domains(settings: Settings) -> DomainSet:
 def make_network(settings: Settings, input_shape: tuple[int, ...]) -> Callable[[int], nn.Module]:
     """What makes a network with that many outputs.
 
+    Weights of convolutions lie with the channels next to each other, which is faster: for all methods alike, so that their times compare.
+
     Examples
     --------
     >>> make_network({"name": "mlp", "hidden": [8]}, (2,))(3)[-1]
     Linear(in_features=8, out_features=3, bias=True)
     """
-    return lambda n_outputs: NETWORKS[settings["name"]](input_shape, n_outputs, **_arguments(settings))
+
+    def make(n_outputs: int) -> nn.Module:
+        return NETWORKS[settings["name"]](input_shape, n_outputs, **_arguments(settings)).to(memory_format=torch.channels_last)
+
+    return make
 
 
 def make_optimizer(settings: Settings) -> Optimize:
