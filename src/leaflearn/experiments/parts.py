@@ -61,7 +61,9 @@ def make_network(settings: Settings, input_shape: tuple[int, ...]) -> Callable[[
     """
 
     def make(n_outputs: int) -> nn.Module:
-        return NETWORKS[settings["name"]](input_shape, n_outputs, **_arguments(settings)).to(memory_format=torch.channels_last)
+        network = NETWORKS[settings["name"]](input_shape, n_outputs, **_arguments(settings))
+        laid_out: nn.Module = network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        return laid_out
 
     return make
 
