@@ -86,15 +86,32 @@ class LeafAnnealed(Leaf):
         """Allocate by the start for a while, then by the local models."""
         if not self.start.is_trusted:
             return super().learn(batches, told)
-        contexts = None
-        if self.progress < GIVEN:
-            contexts = torch.as_tensor(self.start.allocate(batches.x.numpy(), batches.y.numpy(), batches.group.numpy()))
-        if self.problem.is_classification and self.n_contexts != 1 and batches.sizes.min() >= LEAST_MAJORITY:
+        contexts = self._given(batches)
+        if self._deals_rows(batches):
             return self._learn_row_by_row(batches, contexts)
         here = Batches(batches.x, batches.y, batches.group, group_id=torch.arange(batches.n_groups), n_groups=batches.n_groups)
         rule = Hard() if contexts is None else Given(contexts)
         taken = step(self.models, here, self.loss, rule, self.optimizer, self.progress, self.generator)
         return {"loss": float(taken.value), **usage(taken.weights)}
+
+    def contexts(self, batches: Batches) -> Tensor:
+        """The context that each group would learn in at this moment of the run, (B,): the start's for a while, then the local models' own."""
+        given = self._given(batches)
+        if given is not None:
+            return given
+        if self.start.is_trusted and self._deals_rows(batches):
+            return self.strangers.allocate(score_rows(self.models, batches, self.problem.loss), batches.group, batches.n_groups)
+        return super().contexts(batches)
+
+    def _given(self, batches: Batches) -> Tensor | None:
+        """The contexts of the start, as long as they are learnt with."""
+        if not self.start.is_trusted or self.progress >= GIVEN:
+            return None
+        return torch.as_tensor(self.start.allocate(batches.x.numpy(), batches.y.numpy(), batches.group.numpy()))
+
+    def _deals_rows(self, batches: Batches) -> bool:
+        """Can a row be of another context than its group, and be told from it?"""
+        return self.problem.is_classification and self.n_contexts != 1 and bool(batches.sizes.min() >= LEAST_MAJORITY)
 
     def _learn_row_by_row(self, batches: Batches, contexts: Tensor | None) -> dict[str, float]:
         """A step in which a row may be of another context than its group."""
