@@ -55,6 +55,24 @@ def test_strangers_are_found_where_there_are_some_and_only_there():
     assert not find_start(clean.x, clean.y[:, None], clean.groups, 3, 0, seed=0).is_stranger.any()
 
 
+@pytest.mark.parametrize(("n_groups", "group_size"), [(1500, 4), (30, 200)])
+def test_strangers_are_found_beyond_the_rows_that_are_searched(n_groups, group_size):
+    """In groups that were not searched, and in large groups of which some rows were."""
+    sample, truth = sample_groups(functions(), n_groups=n_groups, group_size=group_size, mixing=0.1, random_state=0)
+    assert len(sample.y) > 2 * MOST_ROWS
+    start = find_start(sample.x, sample.y[:, None], sample.groups, 3, 0, seed=0)
+    true = truth.row_domain != truth.domain[sample.groups]
+    assert np.mean(start.is_stranger[true]) > 0.8
+    assert np.mean(start.is_stranger[~true]) < 0.03
+    assert allocation_agreement(start.contexts, truth.domain) > 0.97  # with squared losses strangers outvote the others: 0.94
+
+
+def test_many_clean_rows_have_no_strangers():
+    sample, _ = sample_groups(functions(), n_groups=600, group_size=4, random_state=0)
+    assert len(sample.y) > MOST_ROWS
+    assert not find_start(sample.x, sample.y[:, None], sample.groups, 3, 0, seed=0).is_stranger.any()
+
+
 def test_labels_that_follow_no_context_are_not_trusted():
     rng = np.random.default_rng(0)
     x, y, group = rng.normal(size=(300, 4)), rng.integers(3, size=300), np.arange(300) // 3

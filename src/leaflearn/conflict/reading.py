@@ -18,7 +18,18 @@ from leaflearn.conflict.criteria import Criteria, measure
 from leaflearn.conflict.features import Projection, Waves
 from leaflearn.conflict.search import LEAST_LOSS, RIDGE, Found, exchange, harden, judge, search, search_seeded
 from leaflearn.conflict.smoothers import MOST_ROWS_OF_A_GROUP, GroupTable, solve
-from leaflearn.conflict.strangers import CLEARER, MANY, find_strangers, mean_of_others, set_strangers_aside
+from leaflearn.conflict.strangers import (
+    CLEARER,
+    FEW_ROWS,
+    MANY,
+    are_strange,
+    bound_losses,
+    find_bound,
+    find_strangers,
+    mean_of_others,
+    set_strangers_aside,
+    weigh_rows,
+)  # fmt: skip
 from leaflearn.data.grouping import position_in_group
 
 SCALES = (0.075, 0.15, 0.3, 0.6, 1.2)  # of the waves, in units of the inputs' spread
@@ -34,6 +45,7 @@ class Best:
 
     scale: int
     found: Found  # of one start
+    bound: float | None = None  # beyond which the loss of a row is far off, where strangers were set aside
 
     @property
     def contexts(self) -> NDArray[np.intp]:
@@ -106,7 +118,7 @@ class Reading:
         return Best(scale, judge(self.tables[scale], torch.as_tensor(contexts[self.groups]), n_contexts))
 
     def mind_strangers(self, best: Best) -> tuple[Best, NDArray[np.bool_]]:
-        """Where many rows do not belong to their group, contexts that these did not decide; and which rows that are, (N,).
+        """Where many rows do not belong to their group, contexts that these did not decide; and which of those searched that are, (N,).
 
         A row that is far off may also be the one row of its group that tells: contexts may differ in few places. Then to set such rows
         aside leaves the others as they were. Where they are strangers, the others are explained much better without them.
@@ -123,7 +135,22 @@ class Reading:
         if after > CLEARER * before:
             return best, is_stranger
         is_stranger[self.rows[table.row[found.numpy()]]] = True
-        return Best(best.scale, again), is_stranger
+        return Best(best.scale, again, find_bound(again.row_losses[0], again.contexts[0], table)), is_stranger
+
+    def mark_beyond(self, best: Best, contexts: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Which rows beyond those that were searched do not belong to their group, (N,), by the same test, given all contexts (m,)."""
+        is_stranger = np.zeros(len(self.group), dtype=bool)
+        if best.bound is None:
+            return is_stranger
+        large = np.bincount(self.group)[self.group] > FEW_ROWS
+        large[self.rows] = False
+        beyond, coefficients = np.flatnonzero(large), self._solve(best, best.bound)
+        for start in range(0, len(beyond), MOST_ROWS):
+            rows = beyond[start : start + MOST_ROWS]
+            losses = self._losses(best, coefficients, self.x[rows], self.y.y[rows])  #                      (n, K)
+            own = losses.gather(1, torch.as_tensor(contexts[self.group[rows]])[:, None])[:, 0]
+            is_stranger[rows] = are_strange(own, losses.amin(1), best.bound).numpy()
+        return is_stranger
 
     def measure(self, n_contexts: int) -> Criteria:
         """AIC, BIC and ICL of what was found with so many contexts."""
@@ -134,29 +161,39 @@ class Reading:
         """Contexts for all groups: those that were searched keep theirs, the others go to the smoother that explains them best."""
         contexts = np.empty(int(self.group.max()) + 1, dtype=np.intp)
         if len(self.groups) < len(contexts):
-            contexts = self.allocate(best, self.x, self.y.y, self.group)
+            contexts = self.allocate(best, self.x, self.y.y, self.group, best.bound)
         contexts[self.groups] = best.contexts
         return contexts
 
-    def allocate(self, best: Best, x: NDArray[np.floating], y: NDArray[np.generic], group: NDArray[np.intp]) -> NDArray[np.intp]:
-        """The smoother that explains each of any groups best; inputs (N, ...), targets as `of` took them, and the group of each row."""
+    def allocate(
+        self, best: Best, x: NDArray[np.floating], y: NDArray[np.generic], group: NDArray[np.intp], bound: float | None = None
+    ) -> NDArray[np.intp]:
+        """The smoother that explains each of any groups best; inputs (N, ...), targets as `of` took them, and the group of each row.
+
+        With a bound, a row that is far off counts as far off and no more, neither in the choice nor in what the smoothers learn.
+        """
         scores = torch.zeros(int(group.max()) + 1, best.found.losses.shape[1], dtype=torch.float64)
-        coefficients = self._solve(best)
+        coefficients = self._solve(best, bound)
         for start in range(0, len(group), MOST_ROWS):
             part = slice(start, start + MOST_ROWS)
-            losses = (self.y.scaled(y[part]) - self._features(best, x[part]) @ coefficients).square().sum(-1).T  #  (rows, K)
-            scores.index_add_(0, torch.as_tensor(group[part]), losses)
+            losses = self._losses(best, coefficients, x[part], y[part])  #                                  (n, K)
+            scores.index_add_(0, torch.as_tensor(group[part]), losses if bound is None else bound_losses(losses, bound))
         return scores.argmin(1).numpy()
 
     def answer(self, best: Best) -> Tensor:
         """What every smoother answers to the rows that were searched, in units of `y`, (K, N', D)."""
         return self._features(best, self.x[self.rows]) @ self._solve(best)
 
-    def _solve(self, best: Best) -> Tensor:
+    def _solve(self, best: Best, bound: float | None = None) -> Tensor:
         """The coefficients of every smoother, (K, F, D)."""
         table, n_contexts = self.tables[best.scale], best.found.losses.shape[1]
         ridge = torch.full((1,), RIDGE * max(best.error, LEAST_LOSS), dtype=table.y.dtype)
-        return solve(table, harden(best.found.contexts, n_contexts, table.y.dtype), ridge)[0]
+        row_weight = None if bound is None else weigh_rows(best.found.row_losses, bound)
+        return solve(table, harden(best.found.contexts, n_contexts, table.y.dtype), ridge, row_weight)[0]
+
+    def _losses(self, best: Best, coefficients: Tensor, x: NDArray[np.floating], y: NDArray[np.generic]) -> Tensor:
+        """Squared error of these rows under every smoother, (n, K)."""
+        return (self.y.scaled(y) - self._features(best, x) @ coefficients).square().sum(-1).T
 
     def _features(self, best: Best, x: NDArray[np.floating]) -> Tensor:
         return self.waves[best.scale](self.project(x))

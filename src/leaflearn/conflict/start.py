@@ -45,7 +45,7 @@ class Start:
     counts
         What was found with 1, 2, ... contexts.
     is_stranger
-        Which rows seem to belong to another context than their group's, among those that were looked at.
+        Which rows seem to belong to another context than their group's.
     reading
         What the search saw; None where labels told.
     best
@@ -66,7 +66,7 @@ class Start:
     block: NDArray[np.intp] | None = None  # the context of each label          (C,)
 
     def allocate(self, x: NDArray[np.floating], y: NDArray[np.generic], group: NDArray[np.intp]) -> NDArray[np.intp]:
-        """The context of any groups, by what was found: one a group. Only a start that is trusted can tell."""
+        """The context of any groups, by what was found and by squared losses: one a group. Only a start that is trusted can tell."""
         if self.block is not None:
             contexts = np.zeros(int(group.max()) + 1, dtype=np.intp)
             contexts[group] = self.block[y]
@@ -136,6 +136,7 @@ def _by_search(reading: Reading, n_contexts: int | None) -> Start:
     best = reading.best[n_used]
     best, is_stranger = reading.mind_strangers(best)
     kind, contexts = "seeded" if reading.seeded else "conflict", reading.extend(best)
+    is_stranger |= reading.mark_beyond(best, contexts)
     return Start(kind, contexts, count.error, is_trusted, reason, counts, is_stranger, reading, best)
 
 

@@ -17,6 +17,7 @@ TIGHTENING = 0.6  # share of the rounds over which the bound comes down
 BOUND = 20.0  # times the median loss of a row: further off is far off
 BETTER = 10.0  # times better must another context explain a stranger
 MANY = 0.03  # share of strangers above which they are dealt with
+FEW_ROWS = 2  # in a group: who is the stranger, so few cannot tell
 CLEARER = 0.5  # of their loss is left to the other rows when strangers are set aside
 
 
@@ -32,8 +33,54 @@ def find_strangers(rows: Tensor, contexts: Tensor, table: GroupTable) -> Tensor:
     tensor([[False, False, False,  True]])
     """
     own = _own(rows, contexts)  #                                                             (m, n)
-    typical = own[table.weight > 0].median().clamp(min=LEAST_LOSS)
-    return (own > BOUND * typical) & (rows.amin(0) * BETTER < own) & (table.weight > 0) & (table.sizes > 2)[:, None]
+    is_strange = are_strange(own, rows.amin(0), find_bound(rows, contexts, table))
+    return is_strange & (table.weight > 0) & (table.sizes > FEW_ROWS)[:, None]
+
+
+def find_bound(rows: Tensor, contexts: Tensor, table: GroupTable) -> float:
+    """From losses (K, m, n) to the one beyond which a row is far off: twenty times the median, each row in the context of its group.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> table = GroupTable.of(torch.ones(3, 1), torch.zeros(3, 1), np.zeros(3, dtype=int))
+    >>> find_bound(torch.tensor([[[0.25, 0.5, 9.0]]]), torch.tensor([0]), table)
+    10.0
+    """
+    return float(BOUND * _own(rows, contexts)[table.weight > 0].median().clamp(min=LEAST_LOSS))
+
+
+def are_strange(own: Tensor, best: Tensor, bound: float) -> Tensor:
+    """Rows whose loss in their own context is beyond the bound, and ten times that in the best one.
+
+    Examples
+    --------
+    >>> are_strange(torch.tensor([0.1, 9.0, 9.0]), torch.tensor([0.1, 0.1, 8.0]), bound=2.0)
+    tensor([False,  True, False])
+    """
+    return (own > bound) & (best * BETTER < own)
+
+
+def bound_losses(rows: Tensor, bound: float | Tensor) -> Tensor:
+    """Losses that grow up to the bound and no further.
+
+    Examples
+    --------
+    >>> bound_losses(torch.tensor([0.0, 1.0, 999.0]), bound=1.0)
+    tensor([0.0000, 0.5000, 0.9990])
+    """
+    return bound * rows / (bound + rows)
+
+
+def weigh_rows(rows: Tensor, bound: float | Tensor) -> Tensor:
+    """How much a model learns from rows of these losses: all of those near it, next to nothing of those far off.
+
+    Examples
+    --------
+    >>> weigh_rows(torch.tensor([0.0, 1.0, 999.0]), bound=1.0)
+    tensor([1.0000e+00, 2.5000e-01, 1.0000e-06])
+    """
+    return (bound / (bound + rows)).square()
 
 
 def mean_of_others(rows: Tensor, contexts: Tensor, is_stranger: Tensor, table: GroupTable) -> float:
@@ -73,8 +120,7 @@ def set_strangers_aside(table: GroupTable, contexts: Tensor, n_contexts: int) ->
         own = torch.gather(rows, 1, contexts[:, None, :, None].expand(-1, 1, -1, rows.shape[-1]))
         typical = own[0, 0][table.weight > 0].median()
         bound = torch.maximum(BOUND * typical.clamp(min=LEAST_LOSS), torch.tensor(0.5 * (1 - round_ / (TIGHTENING * ROUNDS))).to(own))
-        row_weight = (bound / (bound + rows)).square()
-        bounded = bound * rows / (bound + rows)
-        mean = bounded.sum(-1) / table.sizes  #                                               (1, K, m)
+        row_weight = weigh_rows(rows, bound)
+        mean = bound_losses(rows, bound).sum(-1) / table.sizes  #                                               (1, K, m)
         loss, contexts = mean.amin(1).mean(-1), mean.argmin(1)
     return Found(contexts, mean, loss, torch.full_like(rows[:, 0], torch.nan), rows)
