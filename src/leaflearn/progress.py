@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
 
 T = TypeVar("T")
+LONGEST = 7 * 86400.0  # seconds that the time left is estimated from: what comes once in minutes would else never tell
 
 
 class Advance(Protocol):
@@ -33,7 +34,7 @@ def progress_bar(title: str, total: float | None, in_bytes: bool = False) -> Ite
     count: ProgressColumn = DownloadColumn() if in_bytes else MofNCompleteColumn()
     with Progress(
         TextColumn("{task.description}"), BarColumn(bar_width=24), count, TimeRemainingColumn(),
-        console=console, transient=True, disable=not console.is_terminal,
+        console=console, transient=True, disable=not console.is_terminal, speed_estimate_period=LONGEST,
     ) as progress:  # fmt: skip
         task = progress.add_task(title, total=total)
         yield lambda done: progress.update(task, completed=done)

@@ -98,7 +98,7 @@ def test_a_page_is_written_from_what_was_run(no_data, capsys, monkeypatch):
         ),
         (
             ["reproduce", "table-gas", "--settings", "gas"],
-            "leaflearn: There is no setting called 'gas' in these experiments; there are gas mixtures.",
+            "leaflearn: There is no setting called 'gas' in these experiments; there are gas mixtures; gas mixtures, simulated.",
         ),
         (
             ["results", "--folder", "nowhere"],
@@ -120,6 +120,43 @@ def test_missing_data_is_one_sentence_and_leaves_no_result(no_data, capsys):
     assert run(["reproduce", "table2", "--scale", "laptop", "-o", str(no_data / "results")]) == 2
     assert "fashion" in capsys.readouterr().err
     assert not list((no_data / "results").rglob("result.json"))
+
+
+def test_a_run_that_fails_does_not_end_the_others(no_data, capsys, monkeypatch):
+    learn = learning_run._learn
+
+    def fail(folder, settings):
+        if settings["method"]["name"] == "leaf":
+            raise OSError("The cable is out.")
+        return learn(folder, settings)
+
+    monkeypatch.setattr(learning_run, "_learn", fail)
+    assert run(["reproduce", "table-identifiability", "--scale", "smoke", "-o", str(no_data / "results")]) == 2
+    told = capsys.readouterr()
+    assert told.err.startswith("leaflearn: 2 runs could not be done, and will be tried again next time. two-lines-leaf-0-")
+    assert told.err.endswith(": The cable is out.\n")
+    assert "| groups of 1 | LEAF-EM | 1 |" in told.out
+    assert len(list((no_data / "results").rglob("result.json"))) == 6
+
+
+def test_real_recordings_are_left_out_where_they_are_not_here(no_data, capsys):
+    arguments = ["reproduce", "table-gas", "--scale", "laptop", "--settings", "gas mixtures", "-o", str(no_data / "results")]
+    assert run(arguments) == 0
+    told = "Left out: 'gas mixtures' of table-gas, because the files of gas-mixtures are not here; `leaflearn data get gas-mixtures`.\n"
+    assert capsys.readouterr().out.endswith(told)
+
+
+def test_stand_ins_are_named_and_no_published_number_stands_beside_them(no_data, capsys):
+    folder = no_data / "results"
+    assert run(["reproduce", "table1", "--scale", "smoke", "--methods", "erm-top-k", "-o", str(folder)]) == 0
+    told = capsys.readouterr().out
+    assert "**Colored MNIST (a stand-in)**" in told
+    assert "colored-digits in place of colored-mnist" in told
+    assert "| paper |" not in told
+    lines = (folder / "table1-smoke.csv").read_text().splitlines()
+    assert lines[0].startswith("experiment,scale,setting,method,errors by,domain,unit,seeds,mean,deviation,published,")
+    assert lines[1].startswith("table1,smoke,Colored MNIST,erm-top-k,label set,digit,%,1,")
+    assert all(len(line.split(",")) == len(lines[0].split(",")) for line in lines)
 
 
 @pytest.fixture

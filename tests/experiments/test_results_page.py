@@ -3,7 +3,8 @@
 import re
 from pathlib import Path
 
-from leaflearn.experiments.results_page import write_page
+from leaflearn.cli.result_files import table_files
+from leaflearn.experiments.results_page import page_specs, write_page
 
 ROOT = Path(__file__).parents[2]
 
@@ -13,6 +14,13 @@ def test_the_results_page_is_current():
     assert (ROOT / "docs" / "results.md").read_text(encoding="utf-8") == made, (
         "run `leaflearn results --folder results/reproduction --page docs/results.md`"
     )
+
+
+def test_the_tables_beside_the_records_are_current():
+    folder = ROOT / "results" / "reproduction"
+    for spec in page_specs(folder):
+        for name, text in table_files(spec, folder).items():
+            assert (folder / name).read_text(encoding="utf-8") == text, name
 
 
 def test_the_page_shows_tables_and_figures_of_what_was_run():

@@ -6,7 +6,8 @@ import re
 import pytest
 
 from leaflearn.experiments.result_tables import SHOWN
-from leaflearn.experiments.spec import SCALES, Spec, check_spec, load_spec, spec_names
+from leaflearn.experiments.spec import SCALES, Spec, load_spec, spec_names
+from leaflearn.experiments.spec_checks import check_spec
 
 NAMES = {
     "fig-regression", "table1", "table2", "table-cross-noise", "table-in-noise", "table-gas", "fig-parameters", "table-extra-model",
@@ -75,6 +76,12 @@ def test_the_same_settings_are_the_same_run_wherever_they_stand():
         (("setting", 0), "publishd", {}, "'mine, a' has a key `publishd` that means nothing; keys are "),
         (("setting", 0, "published"), "laef", [1], "'mine, a, published' has a key `laef` that means nothing; keys are erm, leaf."),
         (("smoke",), "seeds", 3, "'mine, smoke' has a key `seeds` that means nothing; keys are "),
+        (("smoke", "setting"), "bb", {"n_epochs": 2}, "'mine, smoke, setting' has a key `bb` that means nothing; keys are a, b."),
+        (("smoke",), "settings", ["a", "c"], "'mine, smoke, settings' has a key `c` that means nothing; keys are a, b."),
+        (("method",), "laef", {}, "'mine, method' has a key `laef` that means nothing; keys are erm, leaf."),
+        (("run",), "measures", ["erors"], "'mine, measures' has a key `erors` that means nothing; keys are answer time, curves, "),
+        ((), "recovery", {"taks": []}, "'mine, recovery' has a key `taks` that means nothing; keys are first_seed, "),
+        (("setting", 0, "published"), "erm", [1, 2], "`published` in 'mine, a' must have as many numbers for one method as for another."),
     ],
 )
 def test_a_misspelt_key_is_refused_before_anything_runs(where, key, value, complaint):

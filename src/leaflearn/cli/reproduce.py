@@ -61,7 +61,7 @@ def reproduce(
         return
     began = time.monotonic()
     root = make_folder(output) / "runs"
-    run_all([spec for spec in wanted if "recovery" not in spec.content], root, seeds, jobs, partial(watch, "runs"), also)
+    complaints = run_all([spec for spec in wanted if "recovery" not in spec.content], root, seeds, jobs, partial(watch, "runs"), also)
     for spec in wanted:
         if "recovery" in spec.content:  # the longest, so it comes last
             _run_recovery(spec, output, seeds, jobs)
@@ -69,6 +69,13 @@ def reproduce(
         _show(spec, output)
     took, behind = (time.monotonic() - began) / 3600, learning_hours([spec for spec in specs if "recovery" not in spec.content], root)
     click.echo(f"Tables, figures and records are in {output}; this took {took:.2f} hours. All runs in them learnt for {behind:.2f} hours.")
+    for spec in wanted:
+        for run in {run.setting: run for run in spec.runs(1) if spec.lacks_data(run)}.values():
+            data = run.settings["dataset"]["name"]
+            click.echo(f"Left out: '{run.setting}' of {spec.name}, because the files of {data} are not here; `leaflearn data get {data}`.")
+    if complaints:
+        number = f"{len(complaints)} runs" if len(complaints) > 1 else "One run"
+        raise click.ClickException(f"{number} could not be done, and will be tried again next time. {complaints[0]}")
 
 
 def _choose(specs: list[Spec], methods: str, settings: str) -> list[Spec]:
@@ -79,10 +86,10 @@ def _choose(specs: list[Spec], methods: str, settings: str) -> list[Spec]:
     specs = [spec for spec in specs if "recovery" not in spec.content]
     known_rows = list(dict.fromkeys(name for spec in specs for name in spec.methods))
     known_columns = list(dict.fromkeys(setting["name"] for spec in specs for setting in spec.settings))
-    for what, asked, known in (("method", rows, known_rows), ("setting", columns, known_columns)):
+    for what, asked, known, comma in (("method", rows, known_rows, ", "), ("setting", columns, known_columns, "; ")):
         for name in asked:
             if name not in known:
-                raise ValueError(f"There is no {what} called '{name}' in these experiments; there are {', '.join(filter(None, known))}.")
+                raise ValueError(f"There is no {what} called '{name}' in these experiments; there are {comma.join(filter(None, known))}.")
     return [spec.only(rows, columns) for spec in specs]
 
 
@@ -99,17 +106,11 @@ def _run_recovery(spec: Spec, output: Path, seeds: int | None, jobs: int) -> Non
 
 def _show(spec: Spec, output: Path) -> None:
     """Print the tables, and write them in every format beside the figures."""
-    from leaflearn.cli.reproduction_pictures import draw
-    from leaflearn.experiments.renderings import FORMATS, join
+    from leaflearn.cli.result_files import write_result_files
+    from leaflearn.experiments.renderings import join
     from leaflearn.experiments.result_tables import tables_of
-    from leaflearn.writing import write_file
 
-    tables = tables_of(spec, output)
-    if not tables:
-        return
-    click.echo(f"\n{spec.content['source']}: {spec.content['title']}\n")
-    click.echo(join(tables, "markdown"))
-    for form, ending in zip(FORMATS, ("md", "csv", "tex"), strict=True):
-        write_file(output / f"{spec.name}-{spec.scale}.{ending}", join(tables, form).encode())
-    for name, content in draw(spec, output).items():
-        write_file(output / name, content)
+    if tables := tables_of(spec, output):
+        click.echo(f"\n{spec.content['source']}: {spec.content['title']}\n")
+        click.echo(join(tables, "markdown"))
+        write_result_files(spec, output)

@@ -16,21 +16,26 @@ from leaflearn.cli.reproduce import FOLDER
     "--format", "form", default="markdown", show_default=True, type=click.Choice(["markdown", "csv", "latex"]), help="Of the tables."
 )
 @click.option("--folder", default=FOLDER, show_default=True, type=click.Path(path_type=Path), help="Where the experiments were run.")
-@click.option("--page", type=click.Path(path_type=Path, dir_okay=False), help="Write all of them into this page of Markdown.")
+@click.option(
+    "--page", type=click.Path(path_type=Path, dir_okay=False), help="Write all of them into this page of Markdown, and the files it shows."
+)
 def results(names: tuple[str, ...], scale: str | None, form: str, folder: Path, page: Path | None) -> None:
     """Show the tables of experiments that were run.
 
     All of them are shown where no NAME is given.
     """
+    from leaflearn.cli.result_files import write_result_files
     from leaflearn.experiments.renderings import join
-    from leaflearn.experiments.result_tables import tables_of
-    from leaflearn.experiments.results_page import write_page
+    from leaflearn.experiments.result_tables import long_table_of, tables_of
+    from leaflearn.experiments.results_page import page_specs, write_page
     from leaflearn.experiments.spec import SCALES, load_spec, spec_names
     from leaflearn.writing import write_file
 
     if not folder.is_dir():
         raise click.ClickException(f"There is no folder '{folder}'; name one that `leaflearn reproduce` wrote into with --folder.")
     if page is not None:
+        for spec in page_specs(folder):
+            write_result_files(spec, folder)
         link = Path(*[".."] * len(page.parent.resolve().relative_to(Path.cwd()).parts), folder).as_posix()
         write_file(page, write_page(folder, link).encode())
         click.echo(f"Written to {page}")
@@ -39,7 +44,7 @@ def results(names: tuple[str, ...], scale: str | None, form: str, folder: Path, 
     for name in names or spec_names():
         for each in [scale] if scale else SCALES:
             spec = load_spec(name, each)
-            tables = tables_of(spec, folder)
+            tables = long_table_of(spec, folder) if form == "csv" else tables_of(spec, folder)
             if tables:
                 found = True
                 click.echo(join(tables, form) if form != "markdown" else f"## {name}, {each} scale\n\n{join(tables, form)}")

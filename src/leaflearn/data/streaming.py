@@ -161,7 +161,7 @@ def as_inputs(x: Array) -> Tensor:
     >>> as_inputs(np.zeros((2, 3))).dtype
     torch.float32
     """
-    return torch.from_numpy(np.asarray(x, dtype=np.float32))
+    return torch.from_numpy(np.require(x, np.float32, "W"))  # a file that is only read is copied
 
 
 def as_targets(y: Array, is_class: bool) -> Tensor:

@@ -67,6 +67,8 @@ def _learn(folder: RunFolder, settings: dict[str, Any]) -> dict[str, Any]:
         folder.begin()
         folder.restart()
         state = {"n_epochs": 0, "seconds": seconds, "snapshots": {}}
+    else:
+        folder.go_on()
     seconds, snapshots = state["seconds"], state["snapshots"]
     every = -(-settings["n_epochs"] // MOST_LINES)
     saved_at = time.monotonic()

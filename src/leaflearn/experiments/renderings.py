@@ -85,7 +85,7 @@ FORMATS: dict[str, Callable[[Table], str]] = {"markdown": as_markdown, "csv": as
 
 
 def join(tables: Sequence[Table], form: str) -> str:
-    """Several tables, one after the other, with an empty line between them.
+    """Several tables, one after the other, with an empty line between them. Programs want them one by one.
 
     Examples
     --------

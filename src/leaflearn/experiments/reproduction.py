@@ -4,17 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from leaflearn.experiments.learning_run import LearningRun
 from leaflearn.experiments.processes import run_jobs
 from leaflearn.experiments.run_folder import RunFolder
 from leaflearn.experiments.spec import Run, Spec
 
-Result = dict[str, Any]
-Watch = Callable[[Iterator[Result], int], Iterable[Result]]  # results as they come, how many -> the same, with a progress bar
+Complaint = str  # what was wrong with a run, empty where it was done
+Watch = Callable[[Iterator[Complaint], int], Iterable[Complaint]]  # as they come, how many -> the same, with a progress bar
 MOST_SEEDS = 1000
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A run that may fail without ending the others: its data may not be here, or its settings may not go together.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from leaflearn.experiments.spec import Run
+    >>> with tempfile.TemporaryDirectory() as root:
+    ...     Attempt(LearningRun(Path(root), Run("leaf", "", {"dataset": {"name": "functions", "noise": -1}, "seed": 0}))).run()
+    'functions-leaf-0-...: ...'
+    """
+
+    job: LearningRun
+
+    def run(self) -> Complaint:
+        """Run it, and say in a sentence why not where a user can mend it."""
+        try:
+            self.job.run()
+        except ValueError as error:
+            return str(error)
+        return ""
 
 
 def missing_runs(specs: Sequence[Spec], root: Path, n_seeds: int | None = None) -> list[Run]:
@@ -26,12 +50,14 @@ def missing_runs(specs: Sequence[Spec], root: Path, n_seeds: int | None = None) 
     >>> len(missing_runs([load_spec("fig-regression", "smoke")] * 2, Path("nowhere")))
     10
     """
-    runs = {run.key: run for spec in specs for run in spec.runs(n_seeds)}
+    runs = {RunFolder(root, run).path: run for spec in specs for run in spec.runs(n_seeds)}
     return [run for run in runs.values() if not RunFolder(root, run).is_done]
 
 
-def reproduce(specs: Sequence[Spec], root: Path, n_seeds: int | None, n_jobs: int, watch: Watch, also: Path | None = None) -> None:
-    """Run what is missing.
+def reproduce(
+    specs: Sequence[Spec], root: Path, n_seeds: int | None, n_jobs: int, watch: Watch, also: Path | None = None
+) -> list[Complaint]:
+    """Run what is missing, and give the complaints of runs that could not be done; these do not end the others.
 
     Parameters
     ----------
@@ -54,16 +80,16 @@ def reproduce(specs: Sequence[Spec], root: Path, n_seeds: int | None, n_jobs: in
     >>> from leaflearn.experiments.spec import load_spec
     >>> spec = load_spec("table-identifiability", "smoke")
     >>> with tempfile.TemporaryDirectory() as root:
-    ...     reproduce([spec], Path(root), 1, 1, lambda coming, n: coming)
-    ...     missing_runs([spec], Path(root), 1)
-    []
+    ...     complaints = reproduce([spec], Path(root), 1, 1, lambda coming, n: coming)
+    ...     complaints, missing_runs([spec], Path(root), 1)
+    ([], [])
     """
-    jobs = [LearningRun(root, run, also) for run in missing_runs(specs, root, n_seeds)]
+    left_out = {run.key for spec in specs for run in spec.runs(n_seeds) if spec.lacks_data(run)}
+    jobs = [Attempt(LearningRun(root, run, also)) for run in missing_runs(specs, root, n_seeds) if run.key not in left_out]
     if not jobs:
-        return
+        return []
     with closing(run_jobs(jobs, n_jobs)) as coming:  # an interruption ends the processes too
-        for _ in watch(coming, len(jobs)):
-            pass
+        return [complaint for complaint in watch(coming, len(jobs)) if complaint]
 
 
 def finished_runs(spec: Spec, root: Path) -> Iterator[tuple[Run, RunFolder]]:

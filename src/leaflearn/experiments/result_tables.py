@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from leaflearn.experiments.error_table import Line, error_lines
+from leaflearn.experiments.long_table import as_long_table
 from leaflearn.experiments.method_names import call
 from leaflearn.experiments.recovery_records import Records
 from leaflearn.experiments.recovery_summary import summarize
@@ -39,12 +40,27 @@ def tables_of(spec: Spec, output: Path) -> list[Table]:
     return SHOWN[spec.content["show"]](spec, finished) if finished else []
 
 
+def long_table_of(spec: Spec, output: Path) -> list[Table]:
+    """The same for programs: where an experiment has errors, one table with a line for each number.
+
+    Examples
+    --------
+    >>> from leaflearn.experiments.spec import load_spec
+    >>> long_table_of(load_spec("fig-regression"), Path("nowhere"))
+    []
+    """
+    finished = [] if spec.content["show"] == "success" else list(finished_runs(spec, output / "runs"))
+    if finished and spec.content["show"] in ("errors", "curves", "iterations", "features"):
+        return [as_long_table(spec, error_lines(spec, finished))]
+    return tables_of(spec, output)
+
+
 def notes_of(spec: Spec, finished: Finished) -> tuple[str, ...]:
     """What a reader must know under a table: scale, seeds, data, assumptions, commits."""
     environments = [folder.environment() for _, folder in finished]
-    commits = sorted({str(environment["commit"]) for environment in environments})
+    commits = sorted({commit for environment in environments for commit in str(environment["commit"]).split(", ")})
     dates = sorted({environment["date"] for environment in environments})
-    data = sorted({folder.result["data"] for _, folder in finished})
+    data = sorted({folder.result["data"] + (f" in place of {own}" if (own := spec.stands_in_for(run)) else "") for run, folder in finished})
     when = " to ".join(dict.fromkeys((dates[0], dates[-1])))
     made = f"Scale: {spec.scale}. Data: {', '.join(data)}. Run {when}, commit {', '.join(commits)}."
     assumed = (f"Assumed, {name}: {text}." for name, text in spec.content.get("assumed", {}).items())
@@ -63,11 +79,13 @@ def _error_tables(spec: Spec, finished: Finished) -> list[Table]:
     lines = error_lines(spec, finished)
     by = "method" if spec.content.get("by") == "method" else "setting"
     other = "setting" if by == "method" else "method"
+    other_data = {run.setting for run, _ in finished if spec.stands_in_for(run)} if by == "setting" else set()
     tables = []
     for title in dict.fromkeys(getattr(line, by) for line in lines):
         of_title = [line for line in lines if getattr(line, by) == title]
+        told = call(title) + (" (a stand-in)" if title in other_data else "")
         for domains in dict.fromkeys(line.domains for line in of_title):
-            tables.append(_error_table(call(title), [line for line in of_title if line.domains == domains], other, spec))
+            tables.append(_error_table(told, [line for line in of_title if line.domains == domains], other, spec))
     return _with_notes(tables, notes_of(spec, finished))
 
 

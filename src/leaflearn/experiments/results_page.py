@@ -51,6 +51,17 @@ def write_page(output: Path, link: str) -> str:
     return "\n".join([INTRODUCTION.format(folder=link), *(contents if overview else []), *sections])
 
 
+def page_specs(output: Path) -> list[Spec]:
+    """The experiments that the page shows, each at the scales that it is shown at.
+
+    Examples
+    --------
+    >>> [spec.name for spec in page_specs(Path("nowhere"))][:2]
+    ['fig-features', 'fig-iterations']
+    """
+    return [spec for name in spec_names() for spec in _shown(load_spec(name, "paper"), load_spec(name, "laptop"), output)]
+
+
 def _anchor(heading: str) -> str:
     """How a heading is linked to: small letters, digits, hyphens for spaces."""
     return re.sub(r"[^a-z0-9 -]", "", heading.lower()).replace(" ", "-")

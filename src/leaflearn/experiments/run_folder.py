@@ -64,6 +64,12 @@ class RunFolder:
         self._write("settings.json", self.run.settings)
         self._write("environment.json", describe_environment())
 
+    def go_on(self) -> None:
+        """Write down where an interrupted run goes on: its result is of both commits."""
+        before, now = self.environment(), describe_environment()
+        commits = dict.fromkeys([*str(before["commit"]).split(", "), str(now["commit"])])
+        self._write("environment.json", {**now, "commit": ", ".join(commits)})
+
     def record(self, line: dict[str, Any]) -> None:
         """Add a line."""
         with open(self.path / "records.jsonl", "a", encoding="utf-8") as file:

@@ -1,7 +1,8 @@
 """What an experiment is: a TOML file with the paper's settings and numbers, and from it the runs that it takes.
 
     run       what all runs share: dataset, sampler, network, optimizer, n_epochs ...
-    setting   columns of a table: each changes something of the run, and has the published numbers
+    setting   columns of a table: each changes something of the run, and has the published numbers; one that is `optional` is left out
+              where the files of its data set are not here
     methods   its rows; [method.NAME] says what is different for one of them
     smoke, laptop
               the same keys once more, for less than the paper's scale
@@ -21,32 +22,13 @@ from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Any
 
-from leaflearn.experiments.parts import Settings, check_part
+from leaflearn.datasets import DATASETS
+from leaflearn.datasets.store import missing
+from leaflearn.experiments.parts import Settings
+from leaflearn.experiments.spec_checks import PARTS, check_spec
 from leaflearn.methods import METHODS
 
-PARTS = ("dataset", "sampler", "network", "optimizer", "method")
-PLAIN = {"n_epochs": int, "slows_down": bool, "measures": list, "snapshots": list}
 SCALES = ("smoke", "laptop", "paper")
-KEYS = {
-    "title",
-    "source",
-    "show",
-    "unit",
-    "by",
-    "macro",
-    "methods",
-    "n_seeds",
-    "run",
-    "setting",
-    "method",
-    "assumed",
-    "remark",
-    "recovery",
-    "smoke",
-    "laptop",
-}
-SETTING_KEYS = {"name", "run", "methods", "published", "published_deviations"}
-SCALE_KEYS = {"methods", "settings", "n_seeds", "run", "setting", "method", "recovery"}
 
 
 @dataclass(frozen=True)
@@ -134,6 +116,18 @@ class Spec:
                     if method in self.methods:
                         yield Run(method, setting["name"], self._resolve(setting, method) | {"seed": seed})
 
+    def stands_in_for(self, run: Run) -> str:
+        """The experiment's own data set where the run is on another, as at the smallest scale; else nothing."""
+        setting = next(setting for setting in self.content.get("setting", [{"name": ""}]) if setting["name"] == run.setting)
+        own = str(Spec(self.name, "paper", self.content)._resolve(setting, run.method)["dataset"]["name"])
+        return own if own != run.settings["dataset"]["name"] else ""
+
+    def lacks_data(self, run: Run) -> bool:
+        """Whether the run is left out: it can be, and the files of its data set are not here."""
+        is_optional = any(setting["name"] == run.setting and setting.get("optional") for setting in self.settings)
+        files = DATASETS[run.settings["dataset"]["name"]].files
+        return is_optional and files is not None and bool(missing(files))
+
     def _setting_at_scale(self, name: str) -> Settings:
         return dict(self.at_scale.get("setting", {}).get(name, {}))
 
@@ -173,38 +167,6 @@ def load_spec(name: str, scale: str = "laptop") -> Spec:
     spec = Spec(name, scale, tomllib.loads((_folder() / f"{name}.toml").read_text(encoding="utf-8")))
     check_spec(spec)
     return spec
-
-
-def check_spec(spec: Spec) -> None:
-    """Refuse keys that mean nothing, parts that are not known, and arguments that they do not take.
-
-    Examples
-    --------
-    >>> check_spec(Spec("mine", "paper", {"methods": ["leaf"], "epochs": 3}))
-    Traceback (most recent call last):
-    ...
-    ValueError: 'mine' has a key `epochs` that means nothing; keys are assumed, by, laptop, macro, ...
-    """
-    _check_keys(spec.name, spec.content, KEYS)
-    _check_keys(f"{spec.name}, {spec.scale}", spec.at_scale, SCALE_KEYS)
-    for setting in spec.content.get("setting", []):
-        where = f"{spec.name}, {setting['name']}"
-        _check_keys(where, setting, SETTING_KEYS)
-        for key in ("published", "published_deviations"):
-            _check_keys(f"{where}, {key}", setting.get(key, {}), set(spec.content["methods"]))
-    for run in spec.runs(1):
-        _check_keys(f"{spec.name}, a run", run.settings, {*PARTS, *PLAIN, "seed"})
-        for key, kind in PLAIN.items():
-            if key in run.settings and not isinstance(run.settings[key], kind):
-                raise ValueError(f"`{key}` in '{spec.name}' must be of type {kind.__name__}; it is {run.settings[key]!r}.")
-        for part in PARTS:
-            check_part(part, run.settings.get(part, {}))
-
-
-def _check_keys(where: str, given: dict[str, Any], known: set[str]) -> None:
-    for key in given:
-        if key not in known:
-            raise ValueError(f"'{where}' has a key `{key}` that means nothing; keys are {', '.join(sorted(known))}.")
 
 
 def _change(settings: Settings, layer: Settings) -> Settings:
