@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from leaflearn.experiments import learning_run
+from leaflearn.experiments import learning_run, run_folder
 from leaflearn.experiments.learning_run import LearningRun
 from leaflearn.experiments.reproduction import finished_runs, missing_runs, reproduce
 from leaflearn.experiments.run_folder import RunFolder
@@ -60,6 +60,15 @@ def test_a_killed_run_goes_on_as_if_nothing_had_happened(tmp_path, monkeypatch, 
     assert resumed == whole
     assert lines_of(folder) == lines_of(RunFolder(tmp_path / "whole", run))
     assert not (folder.path / "checkpoint.pt").exists()
+
+
+def test_a_run_that_went_on_under_another_commit_names_both(tmp_path, monkeypatch):
+    run = Run("leaf", "", SETTINGS)
+    monkeypatch.setattr(run_folder, "_commit", lambda: "aaa")
+    folder = killed_folder(tmp_path, run, monkeypatch)
+    monkeypatch.setattr(run_folder, "_commit", lambda: "bbb")
+    LearningRun(tmp_path, run).run()
+    assert folder.environment()["commit"] == "aaa, bbb"
 
 
 def test_what_was_recorded_after_the_last_checkpoint_is_done_again(tmp_path, monkeypatch):
