@@ -1,6 +1,8 @@
 """The picture of rates holds every rate, at its place and in its colour. How it looks is for eyes: `leaflearn bench recovery` draws it."""
 
-from leaflearn.report.recovery_plots import Rate, plot_rates
+import pytest
+
+from leaflearn.report.recovery_plots import Rate, plot_rates, plot_rates_compactly
 from leaflearn.report.style import INK, PALETTE
 
 RATES = [
@@ -38,3 +40,20 @@ def test_a_bar_is_marked_where_there_is_one_and_explained():
 
     assert bars(RATES) == ([0.98], ["default", "hard", "oracle", "what the default should reach"])
     assert bars(RATES[2:]) == ([], ["oracle", "hard"])
+
+
+def test_on_half_a_page_every_rate_has_a_dot_and_an_interval_in_the_lane_of_its_rule():
+    figure = plot_rates_compactly(RATES)
+    (axes,) = figure.axes
+    dots = {float(line.get_xdata()[0]): (float(line.get_ydata()[0]), line.get_color()) for line in axes.lines if line.get_marker() == "o"}
+    assert {x: color for x, (_, color) in dots.items()} == {1.0: PALETTE[0], 0.7: PALETTE[1], 0.5: INK, 0.0: PALETTE[1]}
+    height = axes.get_yticks()[1] - axes.get_yticks()[0]
+    assert dots[0.0][0] - dots[0.7][0] == pytest.approx(height)  # the same rule, one task farther down
+    assert {tuple(map(float, line.get_xdata())) for line in axes.lines if line.get_marker() != "o"} >= {(r.low, r.high) for r in RATES}
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["default", "hard", "oracle"]
+
+
+def test_eleven_tasks_and_five_rules_fit_on_half_a_page():
+    rates = [Rate(f"task {t}", f"rule {r}", 0.5, 0.4, 0.6, 0.9, "10 of 20", "hard to solve") for t in range(11) for r in range(5)]
+    width, height = plot_rates_compactly(rates).get_size_inches()
+    assert height < 0.75 * width

@@ -104,7 +104,7 @@ def solution(learnt: Learnt) -> str:
 
 
 def features(learnt: Learnt, n_rows: int = 600) -> dict[str, Any]:
-    """What each local model makes of test rows before its last layer, brought to two dimensions by t-SNE, and the rows' labels."""
+    """What each local model makes of test rows before its last layer, by t-SNE, the rows' labels, and each model's error in each domain."""
     from sklearn.manifold import TSNE
 
     domains = learnt.sampler.domains
@@ -117,7 +117,7 @@ def features(learnt: Learnt, n_rows: int = 600) -> dict[str, Any]:
             seen = network[:-1](x).numpy()
         points.append(np.round(TSNE(2, init="pca", random_state=0).fit_transform(seen), 2).tolist())
     labels = {domain.name: np.asarray(domain.test.y[:n_rows]).tolist() for domain in domains}
-    return {"points": points, "labels": labels, "classes": list(domains.classes or ())}
+    return {"points": points, "labels": labels, "classes": list(domains.classes or ()), "errors": _round(_errors_of_each(learnt))}
 
 
 def snapshot(method: Method, sampler: BilevelSampler) -> dict[str, Any]:
@@ -148,6 +148,15 @@ def _usage(learnt: Learnt) -> Array:
     contexts: Tensor = torch.cat([learnt.method.contexts(batches) for batches, _ in learnt.sampler.epoch(0)])  # type: ignore[attr-defined]
     n_contexts = learnt.method.predict_each(as_inputs(np.asarray(learnt.sampler.domains.domains[0].test.x[:1]))).shape[1]
     return np.bincount(contexts.numpy(), minlength=n_contexts) / len(contexts)
+
+
+def _errors_of_each(learnt: Learnt) -> Array:
+    """The error of each local model in each domain, which tells what a model is for, (K, n_domains)."""
+    errors = []
+    for domain in learnt.sampler.domains:
+        answers = learnt.method.predict_each(as_inputs(np.asarray(domain.test.x[:]))).numpy()
+        errors.append(error_rate(answers.argmax(-1), np.asarray(domain.test.y)))
+    return np.stack(errors, axis=1)
 
 
 def _superfluous(answers: Array, usage: Array, is_class: bool) -> int:

@@ -95,7 +95,7 @@ class LeafAnnealed(Leaf):
         return {"loss": float(taken.value), **usage(taken.weights)}
 
     def contexts(self, batches: Batches) -> Tensor:
-        """The context that each group would learn in at this moment of the run, (B,): the start's for a while, then the local models' own."""
+        """The context that each group learns in at this moment of the run, (B,): the start's for a while, then the local models' own."""
         given = self._given(batches)
         if given is not None:
             return given
