@@ -17,7 +17,6 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import binary_cross_entropy_with_logits
 
 from leaflearn.core.batches import Batches
 from leaflearn.core.losses import CrossEntropy, Loss, SquaredError
@@ -181,20 +180,6 @@ def descend(optimizer: torch.optim.Optimizer, value: Tensor) -> float:
     value.backward()
     optimizer.step()
     return float(value.detach())
-
-
-def label_set_loss(logits: Tensor, goal: Tensor, weight: Tensor | None = None) -> Tensor:
-    """Binary cross-entropy of every label (N, C), summed over the labels of a row and averaged over rows.
-
-    A mean over the labels would make the steps smaller the more labels there are, and hold back methods of label sets where plain SGD
-    learns: the cross-entropy of one label has no such factor.
-
-    Examples
-    --------
-    >>> label_set_loss(torch.zeros(1, 3), torch.tensor([[1.0, 0.0, 1.0]])).round(decimals=2)  # three times log 2
-    tensor(2.0800)
-    """
-    return binary_cross_entropy_with_logits(logits, goal, weight=weight, reduction="sum") / len(logits)
 
 
 def as_answers(outputs: Tensor, is_classification: bool) -> Tensor:

@@ -20,7 +20,8 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from leaflearn.core.batches import Batches
-from leaflearn.methods.contract import ROWS_AT_ONCE, Method, Told, descend, label_set_loss
+from leaflearn.methods.contract import ROWS_AT_ONCE, Method, Told, descend
+from leaflearn.methods.label_sets import label_set_loss, label_set_network
 from leaflearn.methods.pseudo_label import count_rows, fill
 from leaflearn.methods.registry import register
 
@@ -65,7 +66,7 @@ class LabelProp(Method):
     def build(self) -> None:
         """One network, what is known of the labels of each row, and room for the inputs of the graph."""
         n_rows, n_outputs = count_rows(self.problem, self.name), self.problem.n_outputs
-        self.network = self.problem.network(n_outputs)
+        self.network = label_set_network(self.problem)
         self.optimizer = self.problem.optimizer(self.network.parameters())
         self.given = torch.zeros(n_rows, n_outputs, dtype=torch.bool)  # labels that rows came with     (n_rows, C)
         self.spread = torch.zeros(n_rows, n_outputs)  # how much of each label reached a row            (n_rows, C)

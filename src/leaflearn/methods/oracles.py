@@ -9,8 +9,9 @@ from leaflearn.core.algorithm import objective
 from leaflearn.core.allocation import one_hot
 from leaflearn.core.batches import Batches
 from leaflearn.core.model_set import make_model_set
-from leaflearn.methods.contract import Method, Told, as_answers, descend, label_set_loss
+from leaflearn.methods.contract import Method, Told, as_answers, descend
 from leaflearn.methods.erm import ERM
+from leaflearn.methods.label_sets import label_set_loss, label_set_network
 from leaflearn.methods.leaf import usage
 from leaflearn.methods.registry import register
 
@@ -77,6 +78,11 @@ class MultiLabelOracle(ERM):
     sees = frozenset({"label_set"})
     claims = frozenset({"classification"})
     gives_label_set = True
+
+    def build(self) -> None:
+        """One network."""
+        self.network = label_set_network(self.problem)
+        self.optimizer = self.problem.optimizer(self.network.parameters())
 
     def learn(self, batches: Batches, told: Told | None) -> dict[str, float]:
         """Binary cross-entropy, label by label."""

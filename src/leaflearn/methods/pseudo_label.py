@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 from leaflearn.core.batches import Batches
-from leaflearn.methods.contract import Method, Problem, Told, descend, label_set_loss
+from leaflearn.methods.contract import Method, Problem, Told, descend
+from leaflearn.methods.label_sets import label_set_loss, label_set_network
 from leaflearn.methods.registry import register
 
 
@@ -45,7 +46,7 @@ class PseudoLabel(Method):
     def build(self) -> None:
         """One network, and what is known of the labels of each row: nothing yet, so the missing ones are drawn at random."""
         shape = (count_rows(self.problem, self.name), self.problem.n_outputs)
-        self.network = self.problem.network(self.problem.n_outputs)
+        self.network = label_set_network(self.problem)
         self.optimizer = self.problem.optimizer(self.network.parameters())
         self.given = torch.zeros(shape, dtype=torch.bool)  # labels that rows came with           (n_rows, C)
         self.confidence = torch.rand(shape, generator=self.generator)  # fills the missing ones   (n_rows, C)
