@@ -18,6 +18,7 @@ def label_set_loss(logits: Tensor, goal: Tensor, weight: Tensor | None = None) -
 
     Examples
     --------
+    >>> import torch
     >>> label_set_loss(torch.zeros(1, 3), torch.tensor([[1.0, 0.0, 1.0]])).round(decimals=2)  # three times log 2
     tensor(2.0800)
     """
@@ -32,6 +33,7 @@ def label_set_network(problem: Problem) -> nn.Module:
 
     Examples
     --------
+    >>> import torch
     >>> problem = Problem((3,), 4, True, 1, 10, 500, lambda n_outputs: nn.Linear(3, n_outputs), lambda n_rows: None)
     >>> torch.sigmoid(label_set_network(problem).bias.detach())
     tensor([0.2500, 0.2500, 0.2500, 0.2500])
