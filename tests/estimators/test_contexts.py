@@ -116,6 +116,23 @@ def test_contexts_that_are_too_few_after_a_merge_are_doubted():
     assert not leaf.converged_
 
 
+def test_one_context_that_is_left_of_several_is_doubted_only_where_they_conflict():
+    X, y, groups, _ = many_sites(2)
+    leaf = LeafRegressor(2, local_model=LinearRegression(), random_state=0).fit(X, y, groups)
+    with pytest.warns(RecoveryWarning, match=r"2 contexts explain unseen rows clearly better than 1; try n_contexts=2\.$"):
+        leaf.merge(0, 1)
+    assert not leaf.converged_
+    X, y, groups, _ = many_sites(1)
+    leaf = LeafRegressor(2, local_model=LinearRegression(), **RANDOM)
+    with pytest.warns(RecoveryWarning):
+        leaf.fit(X, y, groups)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        leaf.prune()
+    assert leaf.n_contexts_ == 1
+    assert leaf.converged_
+
+
 def test_pruning_twice_is_pruning_once():
     X, y, groups, _ = many_sites(2)
     leaf = LeafRegressor(4, local_model=LinearRegression(), **RANDOM).fit(X, y, groups).prune()

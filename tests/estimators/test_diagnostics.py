@@ -5,6 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
+import torch
 from sklearn.linear_model import LinearRegression
 
 from leaflearn import LeafClassifier, LeafRegressor, RecoveryWarning
@@ -58,6 +59,65 @@ def test_too_few_contexts_are_seen(three):
     reading, truth = three
     (doubt, *_) = doubts(reading, np.minimum(truth, 1), 2).doubts
     assert doubt == "3 contexts explain unseen rows clearly better than 2; try n_contexts=3."
+
+
+@pytest.mark.parametrize("n_asked", [2, 3])
+def test_groups_that_are_all_in_one_of_several_contexts_are_seen(three, n_asked):
+    reading, truth = three
+    (doubt,) = doubts(reading, np.zeros_like(truth), n_asked).doubts
+    assert re.fullmatch(
+        r"All groups are in one context, but [23] contexts explain unseen rows clearly better than 1; "
+        r"set init='conflict', or raise n_init\.",
+        doubt,
+    )
+
+
+def test_one_context_raises_no_doubt_where_nothing_conflicts_or_it_was_asked_for(three):
+    rng = np.random.default_rng(0)
+    x, group, everybody = rng.uniform(-2, 2, (400, 1)), np.arange(400) // 4, np.zeros(100, dtype=int)
+    alike = Reading.of(x, np.sin(x) + 0.1 * rng.normal(size=(400, 1)), group, 0, seed=0)
+    assert doubts(alike, everybody, 2).doubts == []
+    reading, truth = three
+    assert doubts(reading, np.zeros_like(truth), 1).doubts == []
+
+
+def test_models_that_explain_less_than_a_constant_are_seen(three):
+    reading, truth = three
+    restarts, scores = [{"error": 2.0, "contexts": truth}], 2.0 + losses_of(truth, 3)
+    (doubt,) = diagnose(reading, scores, restarts, 1.0, True).doubts
+    assert doubt.startswith("The local models explain the groups no better than a constant does, and smooth models leave ")
+    assert doubt.endswith(" % of that; give more rows, raise max_epochs, or try another local_model.")
+    assert diagnose(reading, scores, restarts, 4.0, True).doubts == []
+
+
+def test_models_that_are_sure_and_wrong_in_a_few_groups_are_no_failure(three):
+    reading, truth = three
+    scores = losses_of(truth, 3)
+    scores[:20] += 100.0
+    assert scores.min(1).mean() > 1.0
+    assert diagnose(reading, scores, [{"error": 8.0, "contexts": truth}], 1.0, True).doubts == []
+
+
+def test_noise_that_nothing_explains_is_no_failure_of_the_models():
+    rng = np.random.default_rng(0)
+    x, group = rng.uniform(-2, 2, (400, 1)), np.arange(400) // 4
+    reading = Reading.of(x, rng.normal(size=(400, 1)), group, 0, seed=0)
+    assert doubts(reading, np.zeros(100, dtype=int), 1).doubts == diagnose(reading, np.full((100, 1), 1.1), [], 1.0, True).doubts == []
+
+
+def line(input_shape, n_outputs):
+    return torch.nn.Linear(input_shape[0], n_outputs)
+
+
+def test_a_fit_that_collapsed_far_from_its_data_warns():
+    rng = np.random.default_rng(0)
+    X, site = rng.uniform(-1, 1, (600, 1)), np.repeat(np.arange(30), 20)
+    y = np.where(site % 3 == 0, -2.0, 1.0) * X[:, 0] + 10
+    settings = {"allocation": "hard", "n_init": 1, "max_epochs": 60, "learning_rate": 0.03}
+    with pytest.warns(RecoveryWarning, match="All groups are in one context.*no better than a constant"):
+        leaf = LeafRegressor(2, local_model=line, random_state=0, **settings).fit(X, y, groups=site)
+    assert leaf.usage_.tolist() == [1.0, 0.0]
+    assert not leaf.converged_
 
 
 def test_contexts_that_foretell_nothing_are_seen():

@@ -258,15 +258,15 @@ class BaseLeaf(AnsweringContexts, ChangingContexts, SharedModels, BaseEstimator)
         if self.n_contexts_ == n_before or getattr(self, "memory_", None) is None:
             return
         examples, numbers = renumber(self.memory_)
-        reading = read_conflict(examples, check_random_state(self.random_state)) if self.n_contexts_ > 1 else None
-        self._doubt(reading, (self._scores / self._sizes[:, None])[numbers], [], is_still=True)
+        reading = read_conflict(examples, check_random_state(self.random_state))
+        self._doubt(reading, (self._scores / self._sizes[:, None])[numbers], [], is_still=True, n_before=n_before)
 
     def _doubt(
         self, reading: Reading | None, mean: NDArray[np.float64], restarts: Sequence[dict[str, Any]], is_still: bool,
-        told: NDArray[np.intp] | None = None,
+        told: NDArray[np.intp] | None = None, n_before: int | None = None,
     ) -> None:  # fmt: skip
         try:
-            found = diagnose(reading, mean, restarts, self._constant_loss, is_still, self._outputs_to(reading), told)
+            found = diagnose(reading, mean, restarts, self._constant_loss, is_still, self._outputs_to(reading), told, n_before)
         except torch.linalg.LinAlgError:  # smooth models cannot read these inputs; the fit stands without a second opinion
             found = diagnose(None, mean, restarts, self._constant_loss, is_still)
         self.stability_ = found.stability

@@ -112,8 +112,9 @@ class LeafClassifier(ClassifierMixin, BaseLeaf):
     n_iter_ : int
         Epochs, or refits, of the start that was kept.
     converged_ : bool
-        Whether the contexts look right: the allocation stood still, no other explains unseen groups much better, nor one context more, and
-        equally good starts agree. Where not, a `RecoveryWarning` says what speaks against them and what to do.
+        Whether the fit looks right: the allocation stood still, no other explains unseen groups much better, nor one context more, equally
+        good starts agree, and local models explain more than a constant does. Where not, a `RecoveryWarning` says what speaks against it
+        and what to do.
     stability_ : float
         Share of groups, weighed by how clearly they tell, on which the least agreeing of the equally good starts agrees with the fit.
         Like `restarts_` and `converged_` it speaks of the last `fit`: `prune`, `merge` and `partial_fit` leave it as it was.

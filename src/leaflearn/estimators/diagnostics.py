@@ -2,7 +2,8 @@
 
 The search with smooth models takes a second and knows nothing of the fit. So it is a second opinion: where it explains unseen groups much
 better than the fitted contexts do, or needs one context more, or where starts that explain the groups equally well disagree, the contexts
-are in doubt. Where contexts are right, a local model may still be wrong (`straying.py`).
+are in doubt; so are they where all groups came to be in one of several. Where contexts are right, a local model may still be wrong
+(`straying.py`), or have learnt nothing at all.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ def diagnose(
     is_still: bool,
     outputs: NDArray[np.float64] | None = None,
     told: NDArray[np.intp] | None = None,
+    n_before: int | None = None,
 ) -> Diagnosis:
     """Hold a fit against a second opinion and against its own other starts.
 
@@ -71,6 +73,8 @@ def diagnose(
         What the local models answer to the rows of the reading, shape (N', K, D); None where smooth models have nothing to say to that.
     told
         The contexts that labels alone tell, where groups are single rows, shape (m,).
+    n_before
+        How many contexts there were before some were pruned or merged; None after a fit.
 
     Examples
     --------
@@ -79,8 +83,9 @@ def diagnose(
     >>> diagnose(None, scores, restarts, 1.0, True).doubts
     ['Starts that explain the groups equally well agree on 50 % of them only; give more rows a group, or more groups.']
     """
-    # Contexts without groups have nothing to be doubted.
+    # Contexts without groups have nothing to be doubted, unless there is but one that has any.
     used, contexts = np.unique(scores.argmin(1), return_inverse=True)
+    n_asked = n_before or scores.shape[1]
     scores, n_contexts = scores[:, used], len(used)
     doubts = [] if is_still else ["Groups were still moving between contexts when the fit ended; raise max_epochs."]
     others = [r["contexts"] for r in restarts if r["error"] <= AS_GOOD * min(s["error"] for s in restarts)]
@@ -98,6 +103,10 @@ def diagnose(
             doubts += _tell_straying({int(used[k]): far for k, far in find_straying(reading, fitted, outputs[:, used]).items()})
         if found.error <= AS_GOOD * fitted.error:
             agreed.append(shared)
+    elif reading is not None and n_asked > 1:
+        doubts += _tell_collapse(reading, n_asked, is_changed=n_before is not None)
+    if reading is not None:  # wrong contexts alone make models as bad as a constant, but no worse
+        doubts += _tell_failure(reading, scores.min(1), BETTER * unit if doubts else unit)
     if told is not None and (off := 1 - _agreement(contexts, told, np.ones(len(told)))) > 1 - SAME:
         doubts.append(f"Labels alone tell another context for {100 * off:.0f} % of the rows; set init='conflict', which begins with these.")
     stability = min(agreed, default=1.0)
@@ -120,6 +129,33 @@ def _second_opinion(reading: Reading, fitted: Best, found: Best, n_contexts: int
     if not beats(told[1], told[0]) and fitted.error > 0.5 * one.error:
         return [f"{n_contexts} contexts foretell unseen rows no better than one does; there may be no conflict: try n_contexts=1."]
     return []
+
+
+def _tell_collapse(reading: Reading, n_asked: int, is_changed: bool) -> list[str]:
+    """All groups are in one context: would two, or as many as were asked for, or one more, foretell held-out rows better?"""
+    one = reading.find(1)
+    for n in sorted({2, n_asked, n_asked + 1}):  # of three contexts, two may be no better than one
+        more = reading.find(n)
+        if beats(Counted(n, more.error, more.held_out), Counted(1, one.error, one.held_out)):
+            better = f"{n} contexts explain unseen rows clearly better than 1"
+            if is_changed:
+                return [f"{better}; try n_contexts={n}."]
+            return [f"All groups are in one context, but {better}; set init='conflict', or raise n_init."]
+    return []
+
+
+def _tell_failure(reading: Reading, losses: NDArray[np.float64], most: float) -> list[str]:
+    """Where the losses of the groups (m,) are not below what a constant leaves at most: do smooth models do much better?"""
+    # A model that is too sure of its labels pays dearly for a few of them. So most groups must be explained badly, too.
+    if losses.mean() < most or np.median(losses) < most / BETTER:
+        return []
+    left = min(best.error for best in (reading.find(1), *reading.best.values()))  # 1 is what a constant leaves
+    if BETTER * left > 1:
+        return []
+    return [
+        f"The local models explain the groups no better than a constant does, and smooth models leave {100 * left:.2g} % of that; "
+        "give more rows, raise max_epochs, or try another local_model."
+    ]
 
 
 def _tell_strangers(share: float, moved: float) -> list[str]:
