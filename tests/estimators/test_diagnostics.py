@@ -198,6 +198,11 @@ def test_single_rows_are_not_warned_about_where_labels_told(sides):
         leaf = LeafClassifier(max_epochs=5, n_init=1, random_state=0).fit(*sides)
     assert leaf.n_contexts_ == 2
     assert leaf.init_.startswith("labels: ")
+    told = dict(zip(leaf.selection_["n_blocks"].tolist(), leaf.selection_["mass_variance"].tolist(), strict=True))
+    assert list(told) == [1, 2, 3, 4]  # of four labels
+    assert told[1] == 0.0
+    assert told[2] < 0.25 < min(told[3], told[4])  # two are the most that sum to a constant
+    assert leaf.selection_["held_out"].size == 0
 
 
 def test_contexts_of_single_rows_are_held_against_what_labels_tell(sides):

@@ -52,6 +52,8 @@ class Start:
         What it found there.
     block
         The context of each label, where labels told.
+    mass_variance
+        By the number of blocks that labels were put into: how much of its labels' variance the mass of the worst block keeps.
     """
 
     kind: str
@@ -64,6 +66,7 @@ class Start:
     reading: Reading | None = None
     best: Best | None = None  # what was found in it
     block: NDArray[np.intp] | None = None  # the context of each label          (C,)
+    mass_variance: dict[int, float] = field(default_factory=dict)
 
     def allocate(self, x: NDArray[np.floating], y: NDArray[np.generic], group: NDArray[np.intp]) -> NDArray[np.intp]:
         """The context of any groups, by what was found and by squared losses: one a group. Only a start that is trusted can tell."""
@@ -152,11 +155,12 @@ def _by_labels(
     probabilities = predict_left_out(Waves.of(z, LABEL_SCALE, generator)(z), labels)
     covariance = np.cov(probabilities.numpy().T)
     tried = [n_contexts] if n_contexts else range(2, min(MOST_CONTEXTS, n_classes) + 1)
-    partitions = [(0, np.zeros(n_classes, dtype=np.intp), 0.0)] if n_contexts is None else []  # all labels together always sum to one
+    partitions = [(1, np.zeros(n_classes, dtype=np.intp), 0.0)] if n_contexts is None else []  # all labels together always sum to one
     partitions += [(n, *partition_labels(covariance, n, rng)) for n in tried]
     limit = CONSTANT if n_contexts else SURELY_CONSTANT
     n_used, block, worst = max((p for p in partitions if p[2] < limit), key=lambda p: p[0], default=partitions[-1])
     contexts = np.empty(len(group), dtype=np.intp)
     contexts[group] = block[y]
     reason = f"the probabilities of each context's labels sum to a constant, but for {100 * worst:.2g} % of their variance"
-    return Start("labels", contexts, worst, n_used > 1 and worst < CONSTANT, reason, block=block)
+    variances = {n: float(share) for n, _, share in partitions}
+    return Start("labels", contexts, worst, n_used > 1 and worst < CONSTANT, reason, block=block, mass_variance=variances)

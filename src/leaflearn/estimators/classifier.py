@@ -129,7 +129,11 @@ class LeafClassifier(ClassifierMixin, BaseLeaf):
     selection_ : dict of arrays
         For 1, 2, ... contexts, as far as they were tried without training: n_contexts, error (of groups under the best model, which has
         not seen them), held_out (of rows in the context that the others of their group chose) and train_error, in units of the targets'
-        variance; aic, bic and icl of the smooth models as a mixture of Gaussian regressions.
+        variance; aic, bic and icl of the smooth models as a mixture of Gaussian regressions. Where inputs name items, whose mean answers
+        stand in for smooth models, there are the first three only. All are empty where nothing was tried. Single rows whose labels tell the
+        contexts have instead n_blocks, the numbers of contexts that labels were shared out among, and mass_variance: how much of its
+        labels' variance the joint probability of a context keeps, in the worst context; 0 where it is the same for all inputs, 1 or more
+        where its labels have nothing in common. The largest number below 0.25 is taken, and a number that is given is trusted below 0.5.
 
     Examples
     --------

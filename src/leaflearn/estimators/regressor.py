@@ -124,7 +124,8 @@ class LeafRegressor(RegressorMixin, BaseLeaf):
     selection_ : dict of arrays
         For 1, 2, ... contexts, as far as they were tried without training: n_contexts, error (of groups under the best model, which has
         not seen them), held_out (of rows in the context that the others of their group chose) and train_error, in units of the targets'
-        variance; aic, bic and icl of the smooth models as a mixture of Gaussian regressions.
+        variance; aic, bic and icl of the smooth models as a mixture of Gaussian regressions. Where inputs name items, whose mean answers
+        stand in for smooth models, there are the first three only. All are empty where nothing was tried.
 
     Examples
     --------

@@ -134,6 +134,8 @@ def tell_selection(start: Start | None) -> dict[str, NDArray[Any]]:
     if start is not None and start.reading is not None:
         criteria = [start.reading.measure(c.n_contexts) for c in counts]
         columns |= {name: [getattr(c, name) for c in criteria] for name in Criteria._fields}
+    if start is not None and start.kind == "labels":  # columns of their own: labels hold no rows out, and no error can be compared
+        columns |= {"n_blocks": list(start.mass_variance), "mass_variance": list(start.mass_variance.values())}
     return {name: np.array(column) for name, column in columns.items()}
 
 
