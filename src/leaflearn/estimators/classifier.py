@@ -117,7 +117,8 @@ class LeafClassifier(ClassifierMixin, BaseLeaf):
         and what to do.
     stability_ : float
         Share of groups, weighed by how clearly they tell, on which the least agreeing of the equally good starts agrees with the fit.
-        Like `restarts_` and `converged_` it speaks of the last `fit`: `prune`, `merge` and `partial_fit` leave it as it was.
+        Like `converged_` it is found anew where `prune` or `merge` removed a context, from the rows in `memory_` and without the other
+        starts, which had other contexts; `partial_fit` leaves both as they were, and all three leave `restarts_`.
     init_ : str
         How the start was made, and why.
     outliers_ : ndarray of shape (n_samples,)
