@@ -7,7 +7,8 @@
 While annealing, every model learns a little from every group, and a network that has learned wrong answers by heart does not forget them:
 its training error falls to nothing, its test error stays high. New models never see the wrong answers.
 
-Estimators and experiments alike come through here, so a better default is made in one place.
+Estimators come through here, and with them the demo and the recovery suite, so a better default is made in one place. The stream does not:
+`methods/leaf_annealed.py` takes steps of its own, and shares with this only how long a start is held.
 """
 
 from leaflearn.recipe.choices import GIVEN, OPTIMIZERS, MakeOptimizer, Recipe, resolve_rule
