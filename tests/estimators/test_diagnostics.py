@@ -225,6 +225,19 @@ def test_every_start_has_a_curve_and_contexts(conflict):
     assert leaf.restarts_[leaf.best_restart_]["kept"]
 
 
+def test_starts_that_learnt_what_others_had_found_are_not_asked_whether_they_agree(conflict, monkeypatch):
+    asked = []
+
+    def spy(reading, scores, restarts, *others):
+        asked.extend(start["stage"] for start in restarts)
+        return diagnose(reading, scores, restarts, *others)
+
+    monkeypatch.setattr("leaflearn.estimators.base.diagnose", spy)
+    leaf = LeafRegressor(2, init="random", max_epochs=6, n_init=3, random_state=0).fit(conflict.X, conflict.y, conflict.groups)
+    assert asked == ["search"] * 3
+    assert [start["stage"] for start in leaf.restarts_] == ["search"] * 3 + ["refresh"] * 3
+
+
 def test_seeded_starts_find_the_conflict_too(conflict):
     leaf = LeafRegressor(2, init="seeded", local_model=LinearRegression(), random_state=0).fit(conflict.X, conflict.y, conflict.groups)
     assert leaf.init_.startswith("seeded: ")

@@ -12,8 +12,8 @@ from opposite_lines import fit
 
 
 def test_small_networks_get_several_starts_and_large_ones_one():
-    assert len(fit(max_epochs=1).restarts) == 5
-    assert len(fit(max_epochs=1, factory=lambda: mlp(1, 1, (400, 400))).restarts) == 1
+    assert len(fit(max_epochs=1, refresh=False).restarts) == 5
+    assert len(fit(max_epochs=1, refresh=False, factory=lambda: mlp(1, 1, (400, 400))).restarts) == 1
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Which stages a fit has, and what one stage hands to the next."""
 
+import numpy as np
 import pytest
 import torch
 
@@ -58,13 +59,47 @@ def test_fresh_models_learn_from_the_allocation_that_was_found():
     assert len(found.history["epoch"]) == 80
 
 
-def test_fresh_models_that_explain_much_less_are_not_taken():
-    class Spoil(Callback):
-        def on_step(self, training):
-            if training.stage == "refresh":
-                with torch.no_grad():
-                    for parameter in training.models.parameters():
-                        parameter.zero_()
+class Spoil(Callback):
+    """Keeps the models of some stages from learning more than a third of a slope."""
 
-    spoilt, plain = fit(callbacks=[Spoil()]), fit(refresh=False)
+    def __init__(self, *stages):
+        self.stages = stages
+
+    def on_step(self, training):
+        if training.stage in self.stages:
+            with torch.no_grad():
+                for parameter in training.models.parameters():
+                    parameter.clamp_(-0.3, 0.3)
+
+
+def test_fresh_models_that_explain_much_less_are_not_taken():
+    spoilt, plain = fit(callbacks=[Spoil("refresh")]), fit(refresh=False)
     assert spoilt.error == pytest.approx(plain.error)
+    assert [start["stage"] for start in spoilt.restarts if start["kept"]] == ["search"]
+
+
+def test_the_starts_of_all_stages_are_told():
+    found = fit(n_init=2, max_epochs=200)  # enough for the fresh models, too
+    assert [start["stage"] for start in found.restarts] == ["search", "search", "refresh", "refresh"]
+    assert [start["stage"] for start in found.restarts if start["kept"]] == ["search", "refresh"]
+    assert found.restarts[found.best_restart]["kept"]
+    assert found.error == pytest.approx(min(start["error"] for start in found.restarts if start["stage"] == "refresh"))
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "stages"),
+    [(("training",), "search search refresh refresh given given"), (("search", "refresh"), "given given search search refresh refresh")],
+)
+def test_a_stage_that_led_nowhere_is_told_last(spoilt, stages):
+    crossed = np.arange(12) // 6  # half of the groups of either line in either context: they do not stay there
+    found = fit(n_init=2, start=crossed, callbacks=[Spoil(*spoilt)])
+    assert [start["stage"] for start in found.restarts] == stages.split()
+    assert found.restarts[found.best_restart]["kept"]
+    assert {start["stage"] for start in found.restarts if start["kept"]}.isdisjoint(stages.split()[-1:])
+    assert found.kept_start == (spoilt != ("training",))
+
+
+def test_a_start_that_holds_is_all_there_is():
+    found = fit(n_init=2, start=np.arange(12) % 2)
+    assert found.kept_start
+    assert [start["stage"] for start in found.restarts] == ["given", "given"]

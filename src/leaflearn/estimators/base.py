@@ -251,7 +251,10 @@ class BaseLeaf(AnsweringContexts, ChangingContexts, SharedModels, BaseEstimator)
         if reading is None and self.n_contexts_ > 1:
             reading = read_conflict(examples, random_state)
         told = labels.contexts if labels is not None else None
-        self._doubt(reading, self._scores / self._sizes[:, None], self.restarts_, self.converged_, told)
+        # Starts of other stages had other tasks, such as to learn contexts that were found: that they agree tells nothing.
+        stage = self.restarts_[self.best_restart_]["stage"]
+        restarts = [start for start in self.restarts_ if start["stage"] == stage]
+        self._doubt(reading, self._scores / self._sizes[:, None], restarts, self.converged_, told)
 
     def _look_again(self, n_before: int) -> None:
         """The same for contexts that were pruned or merged, with the rows in memory; other starts had other contexts."""

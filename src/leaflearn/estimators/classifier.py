@@ -104,9 +104,12 @@ class LeafClassifier(ClassifierMixin, BaseLeaf):
     history_ : dict of arrays
         One row an epoch, or a refit: epoch, loss, changed, usage, temperature, seconds; of networks learning_rate too.
     restarts_ : list of dict
-        Every start's fate: error, kept, n_iter, converged, its `curve` of losses and the `contexts` of the groups, in numbers of its own.
+        Every start's fate: stage, error, kept, n_iter, converged, its `curve` of losses and the `contexts` of the groups, in numbers of its
+        own. The stage is "given" where it began with contexts read off the conflict, else "training", or "search" and "refresh" where new
+        networks learnt what the search had found; then one of either may be kept. First come those among which contexts were chosen, then
+        those of the refresh, and last those of a stage that led nowhere, none of which was kept.
     best_restart_ : int
-        Which of them was kept.
+        Which of them was kept, of those among which contexts were chosen.
     context_order_ : ndarray of shape (n_contexts_,)
         The number that each context had while it was trained, as callbacks saw it.
     n_iter_ : int

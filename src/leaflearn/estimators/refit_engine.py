@@ -75,7 +75,7 @@ def fit_by_refitting(estimator: Any, examples: Examples, start: Start | None, ra
         local_models,
         fit.scores,
         fit.history,
-        fit.restarts,
+        [{"stage": "given" if is_trusted else "training", **restart} for restart in fit.restarts],
         [restart["kept"] for restart in fit.restarts].index(True),
         fit.converged,
         # Without probabilities the loss is an error, and the best constant answer the commonest class.

@@ -25,7 +25,7 @@ class Fit:
     modules: list[nn.Module]  # K local models
     scores: NDArray[np.float64]  # summed loss of every model on every group        (m, K)
     history: dict[str, NDArray[Any]]
-    restarts: list[dict[str, Any]]  # of every start: error, kept, n_iter, converged, its curve of losses, and its contexts (m,)
+    restarts: list[dict[str, Any]]  # of every start: stage, error, kept, n_iter, converged, its curve of losses, and its contexts (m,)
     best_restart: int
     converged: bool
     stopped: bool  # by a callback
@@ -33,8 +33,8 @@ class Fit:
     kept_start: bool = False  # the contexts that were given to start from led here
 
 
-def keep_best(training: Training) -> Fit:
-    """The start that explains the groups best.
+def keep_best(training: Training, stage: str = "training") -> Fit:
+    """The start that explains the groups best; `stage` is what the stage is called where starts are told.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def keep_best(training: Training) -> Fit:
         modules=training.models.modules()[best * n_contexts : (best + 1) * n_contexts],
         scores=scores[best],
         history=training.columns(best),
-        restarts=_tell_restarts(training, scores, errors, still, best),
+        restarts=_tell_restarts(training, stage, scores, errors, still, best),
         best_restart=best,
         converged=bool(still[best]),
         stopped=training.stopped,
@@ -73,12 +73,13 @@ def keep_best(training: Training) -> Fit:
 
 
 def _tell_restarts(
-    training: Training, scores: NDArray[np.float64], errors: NDArray[np.float64], still: NDArray[np.bool_], best: int
+    training: Training, stage: str, scores: NDArray[np.float64], errors: NDArray[np.float64], still: NDArray[np.bool_], best: int
 ) -> list[dict[str, Any]]:  # fmt: skip
     """What became of every start, from the scores (R, m, K)."""
     curves = training.columns()["loss"].T  #                                                                (R, T)
     return [
         {
+            "stage": stage,
             "error": float(error),
             "kept": r == best,
             "n_iter": training.epoch,

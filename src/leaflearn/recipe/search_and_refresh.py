@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -49,19 +50,23 @@ def fit_networks(
     with seeded(seed, device):
         generator = torch.Generator().manual_seed(order_seed)
 
-        def run(rule: Rule, stage: str, small_starts: int = SMALL_STARTS) -> Fit:
+        def run(rule: Rule, stage: str, small_starts: int = SMALL_STARTS, called: str | None = None) -> Fit:
             shape = (count_starts(recipe.n_init, factory, small_starts), n_contexts)
             models = make_model_set(factory, shape, recipe.stacked, device)
-            return keep_best(train(models, data, loss, vary(rule, recipe, shape[0]), recipe, generator, stage))
+            return keep_best(train(models, data, loss, vary(rule, recipe, shape[0]), recipe, generator, stage), called or stage)
 
-        started = None if start is None else run(Given(torch.as_tensor(start), until=GIVEN), "training", SMALL_FITS)
+        started = None if start is None else run(Given(torch.as_tensor(start), until=GIVEN), "training", SMALL_FITS, "given")
         if started is not None and start is not None and (started.stopped or _holds(started, start, data, loss)):
             return replace(started, kept_start=True)
         found = run(rule, "search" if twice else "training")
         if twice and not found.stopped:
             fresh = run(Given(torch.as_tensor(found.scores.argmin(-1)), until=GIVEN), "refresh")
             found = _choose(found, fresh, loss.of_best_constant(data.y))
-    return found if started is None or found.error < started.error else replace(started, kept_start=True)
+    if started is None:
+        return found
+    if found.error < started.error:
+        return replace(found, restarts=found.restarts + _left(started.restarts))
+    return replace(started, kept_start=True, restarts=started.restarts + _left(found.restarts))
 
 
 def _holds(started: Fit, start: NDArray[np.intp], data: GroupedExamples, loss: Loss) -> bool:
@@ -73,8 +78,14 @@ def _holds(started: Fit, start: NDArray[np.intp], data: GroupedExamples, loss: L
 
 
 def _choose(found: Fit, fresh: Fit, unit: float) -> Fit:
-    """The fresh models, unless they explain the groups clearly worse; the history tells of both stages."""
+    """The fresh models, unless they explain the groups clearly worse; the history and the starts tell of both stages."""
     history = {name: np.concatenate([found.history[name], fresh.history[name]]) for name in found.history}
     history["epoch"] = np.arange(1, len(history["epoch"]) + 1)
     kept = fresh if fresh.error - found.error < WORSE * unit else found
-    return replace(kept, history=history, restarts=found.restarts, best_restart=found.best_restart)
+    restarts = found.restarts + (fresh.restarts if kept is fresh else _left(fresh.restarts))
+    return replace(kept, history=history, restarts=restarts, best_restart=found.best_restart)
+
+
+def _left(restarts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Starts of a stage that led nowhere: none of them was kept in the end."""
+    return [{**start, "kept": False} for start in restarts]
