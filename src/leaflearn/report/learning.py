@@ -75,13 +75,22 @@ def _tell_starts(estimator: Any) -> list[Html]:
     agree = f"Starts that explain the groups equally well agree on {show_share(estimator.stability_)}."
     one = "One start was made, and it was kept."
     said = paragraph(
-        one if len(starts) == 1 else f"{len(starts):,} starts, of which number {kept} was kept: it explains the groups best. {agree}"
+        one
+        if len(starts) == 1
+        else f"{len(starts):,} starts, of which number {kept} was kept: of its stage, it explains the groups best. {agree}"
     )
     rows = [
-        [Html(f"{number}"), Html(show_number(start["error"])), Html(f"{start['n_iter']:,}"), _yes(start["converged"]), _yes(start["kept"])]
+        [
+            Html(f"{number}"),
+            from_text(str(start.get("stage", ""))),  # models of older versions do not tell it
+            Html(show_number(start["error"])),
+            Html(f"{start['n_iter']:,}"),
+            _yes(start["converged"]),
+            _yes(start["kept"]),
+        ]
         for number, start in enumerate(starts[:MOST_STARTS])
     ]
-    fates = table("Every start and its fate", ["start", "error", "rounds", "stood still", "kept"], rows, texts=(3, 4))
+    fates = table("Every start and its fate", ["start", "stage", "error", "rounds", "stood still", "kept"], rows, texts=(1, 4, 5))
     if len(starts) < 2 or max(len(start["curve"]) for start in starts) < FEWEST_MOMENTS:
         return [said, fates]
     words = "The loss of every start over its epochs; the one that was kept is thick, the others are thin and dashed."
