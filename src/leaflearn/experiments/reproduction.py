@@ -25,8 +25,9 @@ class Attempt:
     --------
     >>> import tempfile
     >>> from leaflearn.experiments.spec import Run
+    >>> settings = {"dataset": {"name": "functions"}, "sampler": {"group_size": 0}, "seed": 0}
     >>> with tempfile.TemporaryDirectory() as root:
-    ...     Attempt(LearningRun(Path(root), Run("leaf", "", {"dataset": {"name": "functions", "noise": -1}, "seed": 0}))).run()
+    ...     Attempt(LearningRun(Path(root), Run("leaf", "", settings))).run()
     'functions-leaf-0-...: ...'
     """
 
