@@ -16,6 +16,7 @@ NAMES = {
     "leaf-em": "LEAF-EM",
     "leaf": "LEAF",
     "leaf-batch": "LEAF, a batch is a group",
+    "leaf-batch-extra": "LEAF, a batch is a group, one model more",
     "leaf-extra": "LEAF, one model more",
     "leaf-annealed": "leaflearn",
     "leaf-robust": "leaflearn, robust loss",
