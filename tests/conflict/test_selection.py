@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from leaflearn.conflict.selection import Counted, beats, choose, mean_of_rows, standard_error
+from leaflearn.conflict.selection import Counted, beats, choose, count_down, mean_of_rows, standard_error
 from leaflearn.conflict.start import find_start
 
 
@@ -44,6 +44,23 @@ def test_groups_without_held_out_rows_change_nothing() -> None:
     more = [np.concatenate([table, np.full((5, 3), np.nan)]) for table in (one, two)]
     assert count(1, one).mean == Counted(1, 0.9, more[0]).mean
     assert choose([Counted(1, 0.9, more[0]), Counted(2, 0.5, more[1])]) == choose([Counted(1, 0.9, one), Counted(2, 0.5, two)]) == 2
+
+
+def noisy_counts(truly: int) -> dict[int, Counted]:
+    """Most of the loss is noise, each context saves 5 % of it, and one too many saves nothing."""
+    noise = np.random.default_rng(0).exponential(0.7, (500, 4))
+    return {n: count(n, noise - 0.05 * min(n, truly) + np.random.default_rng(n).normal(0.0, 0.1, noise.shape)) for n in range(1, 5)}
+
+
+def test_contexts_that_were_asked_for_are_kept_where_they_save_little_but_surely() -> None:
+    counts = noisy_counts(truly=3)
+    assert not beats(counts[3], counts[2])  # to find the number out, it has to be worth it
+    assert count_down(counts.__getitem__, asked=3)[0] == 3
+
+
+def test_contexts_that_were_asked_for_and_save_nothing_are_not() -> None:
+    assert count_down(noisy_counts(truly=3).__getitem__, asked=4)[0] == 3
+    assert count_down(noisy_counts(truly=2).__getitem__, asked=4)[0] == 2
 
 
 def labelled_sources(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

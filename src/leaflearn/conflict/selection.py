@@ -67,10 +67,17 @@ def mean_of_rows(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.divide(sums, n_told, out=np.full(len(values), np.nan), where=n_told > 0)
 
 
-def beats(better: Counted, worse: Counted) -> bool:
+def beats(better: Counted, worse: Counted, worth: float = WORTH) -> bool:
     """Does the first foretell held-out rows clearly better than the second, or fit so much better that it cannot be chance?
 
     Contexts that differ in rare groups, or in few places, show little in the average of held-out rows, and much in the fit.
+
+    Parameters
+    ----------
+    better, worse
+        What was found with two numbers of contexts.
+    worth
+        The share of the loss that has to be saved, beside being more than chance.
 
     Examples
     --------
@@ -84,7 +91,7 @@ def beats(better: Counted, worse: Counted) -> bool:
     gain = gain[np.isfinite(gain).any(1)]
     if len(gain) < 2:
         return False
-    return bool(mean_of_rows(gain).mean() > max(CLEARLY * standard_error(gain), WORTH * worse.mean))
+    return bool(mean_of_rows(gain).mean() > max(CLEARLY * standard_error(gain), worth * worse.mean))
 
 
 def standard_error(gain: NDArray[np.float64]) -> float:
@@ -148,7 +155,8 @@ def choose(counts: list[Counted]) -> int:
 def count_down(find: Callable[[int], Counted], asked: int) -> tuple[int, list[Counted]]:
     """How many of the contexts that were asked for the data can fill, and what was found on the way, by rising number.
 
-    Where one less is clearly worse, all are filled. Else the interval in which the number must lie is halved, for as long as it can be.
+    Where one less is clearly worse, all are filled; how much worse does not matter, since they were asked for, and where groups are mixed
+    or labels wrong most of the loss is noise. Else the interval in which the number must lie is halved, for as long as it can be.
     Where that leaves one, held-out rows tell nothing, and all that were asked for are kept: who asks for two may know of a difference
     that shows in few places.
 
@@ -166,12 +174,15 @@ def count_down(find: Callable[[int], Counted], asked: int) -> tuple[int, list[Co
             counts[n] = find(n)
         return counts[n]
 
+    def is_clear(more: int, less: int) -> bool:
+        return beats(look(more), look(less), worth=0.0)
+
     few, enough = 1, asked  # so many are too few, and so many are enough
     look(asked), look(1)
-    if asked > 2 and not beats(look(asked), look(asked - 1)):
+    if asked > 2 and not is_clear(asked, asked - 1):
         enough = asked - 1
         while enough - few > 1:
             middle = (few + enough) // 2
-            few, enough = (middle, enough) if beats(look(enough), look(middle)) else (few, middle)
-    n_used = enough if beats(look(enough), look(few)) else few
+            few, enough = (middle, enough) if is_clear(enough, middle) else (few, middle)
+    n_used = enough if is_clear(enough, few) else few
     return n_used if n_used > 1 else asked, [counts[n] for n in sorted(counts)]
