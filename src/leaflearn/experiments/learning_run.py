@@ -5,10 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from leaflearn.data.streaming import BilevelSampler
@@ -48,6 +50,7 @@ class LearningRun:
             register_from(self.also)
         folder = RunFolder(self.root, self.what)
         if not folder.is_done:
+            _warm_up()
             try:
                 with threadpool_limits(1):  # torch has one thread already; neighbours are looked for by others
                     folder.finish(_learn(folder, self.what.settings))
@@ -56,6 +59,12 @@ class LearningRun:
             except Exception as error:
                 raise RuntimeError(f"{folder.path.name}: {error}") from error
         return folder.result
+
+
+@cache
+def _warm_up() -> None:
+    """The first optimizer of a process loads half of torch: seconds that would be counted against the method that happens to come first."""
+    torch.optim.Adam([torch.zeros(1, requires_grad=True)])
 
 
 def _learn(folder: RunFolder, settings: dict[str, Any]) -> dict[str, Any]:
