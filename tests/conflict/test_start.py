@@ -44,6 +44,13 @@ def test_contexts_that_were_asked_for_and_are_not_there_stay_empty():
     assert [len(np.unique(start.contexts)) for start in starts].count(3) >= 2
 
 
+@pytest.mark.parametrize("n_contexts", [3, 4])
+def test_labels_of_a_context_are_not_cut_in_two_because_more_contexts_were_asked_for(n_contexts):
+    shares, starts = agreements("digits-n1", n_contexts=n_contexts)
+    assert (shares > 0.99).all()
+    assert all(start.is_trusted and len(np.unique(start.contexts)) == 2 for start in starts)
+
+
 def test_strangers_are_found_where_there_are_some_and_only_there():
     task = TASKS["functions-mixed"]
     sample, truth = task.sample(0)

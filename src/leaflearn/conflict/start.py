@@ -7,6 +7,7 @@ groups of one row         label masses, where the domains have labels of their o
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -24,6 +25,7 @@ TRUSTED = 0.5  # of the loss of a single smoother: what a start must come below 
 MOST_SINGLE_ROWS = 8000  # that labels are counted on, where groups are single rows: it takes less work and more rows
 LABEL_SCALE = 0.6  # of the waves that probabilities of labels are learnt with
 CONSTANT, SURELY_CONSTANT = 0.5, 0.25  # how much the mass of a block of labels may vary: given their number, and to find it
+CUT = 2.0  # times more varies the mass of a block where a true one was cut in two
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,14 +155,36 @@ def _by_labels(
     z = torch.cat([project(x[part]) for part in parts])
     labels = one_hot(torch.as_tensor(y[rows]), n_classes).to(z.dtype)
     probabilities = predict_left_out(Waves.of(z, LABEL_SCALE, generator)(z), labels)
-    covariance = np.cov(probabilities.numpy().T)
-    tried = [n_contexts] if n_contexts else range(2, min(MOST_CONTEXTS, n_classes) + 1)
-    partitions = [(1, np.zeros(n_classes, dtype=np.intp), 0.0)] if n_contexts is None else []  # all labels together always sum to one
-    partitions += [(n, *partition_labels(covariance, n, rng)) for n in tried]
-    limit = CONSTANT if n_contexts else SURELY_CONSTANT
-    n_used, block, worst = max((p for p in partitions if p[2] < limit), key=lambda p: p[0], default=partitions[-1])
+    tried, chosen = _make_blocks(np.atleast_2d(np.cov(probabilities.numpy().T)), n_contexts, rng)
     contexts = np.empty(len(group), dtype=np.intp)
-    contexts[group] = block[y]
-    reason = f"the probabilities of each context's labels sum to a constant, but for {100 * worst:.2g} % of their variance"
-    variances = {n: float(share) for n, _, share in partitions}
-    return Start("labels", contexts, worst, n_used > 1 and worst < CONSTANT, reason, block=block, mass_variance=variances)
+    contexts[group] = chosen.block[y]
+    reason = f"the probabilities of each context's labels sum to a constant, but for {100 * chosen.worst:.2g} % of their variance"
+    is_trusted = chosen.n_blocks > 1 and chosen.worst < CONSTANT
+    variances = {blocks.n_blocks: blocks.worst for blocks in sorted(tried, key=lambda blocks: blocks.n_blocks)}
+    return Start("labels", contexts, chosen.worst, is_trusted, reason, block=chosen.block, mass_variance=variances)
+
+
+class _Blocks(NamedTuple):
+    n_blocks: int
+    block: NDArray[np.intp]  # of each label                                    (C,)
+    worst: float  # how much the mass of the worst block varies
+
+
+def _make_blocks(covariance: NDArray[np.float64], n_contexts: int | None, rng: np.random.Generator) -> tuple[list[_Blocks], _Blocks]:
+    """Labels put into blocks, all that was tried and what is used.
+
+    Blocks that belong together can always be joined, and their mass is as constant as before; a block that is cut in two is not. So the
+    largest number that leaves all masses constant is the right one. Who asks for more gets these, and the other contexts stay empty.
+    """
+    n_classes = len(covariance)
+    if n_contexts is None:
+        tried = [_Blocks(1, np.zeros(n_classes, dtype=np.intp), 0.0)]  # all labels together always sum to one
+        tried += [_Blocks(n, *partition_labels(covariance, n, rng)) for n in range(2, min(MOST_CONTEXTS, n_classes) + 1)]
+        return tried, max((blocks for blocks in tried if blocks.worst < SURELY_CONSTANT), key=lambda blocks: blocks.n_blocks)
+    asked = _Blocks(n_contexts, *partition_labels(covariance, n_contexts, rng))
+    tried = [asked]
+    while tried[-1].worst >= SURELY_CONSTANT and tried[-1].n_blocks > 2:
+        tried.append(_Blocks(tried[-1].n_blocks - 1, *partition_labels(covariance, tried[-1].n_blocks - 1, rng)))
+    fewer = tried[-1]
+    was_cut = fewer.worst < SURELY_CONSTANT and asked.worst > CUT * fewer.worst
+    return tried, fewer if was_cut else asked
