@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn.functional import one_hot
 
 from leaflearn.conflict.start import MOST_SINGLE_ROWS, Start, find_start
-from leaflearn.core.algorithm import objective, score_rows, step
+from leaflearn.core.algorithm import objective, score, score_rows, step
 from leaflearn.core.allocation import Annealed, Given, Hard, Rule
 from leaflearn.core.batches import Batches
 from leaflearn.core.losses import Loss
@@ -30,7 +30,9 @@ class LeafAnnealed(Leaf):
 
     Before learning, smooth models find contexts in some thousand rows (`conflict/`). For the first 30 % of the run they allocate groups,
     then the local models do, hard. Where the smooth models explain too little, the allocation is annealed. Labelled groups of three rows or
-    more may hold rows of other contexts; where these are many, rows are dealt one by one (`mixed_groups.py`).
+    more may hold rows of other contexts; where these are many, rows are dealt one by one (`mixed_groups.py`). Where the smooth models fill
+    fewer contexts than there are local models, the others stay idle: a model that has learnt nothing would soon be the best one for single
+    rows that all others get wrong.
 
     Parameters
     ----------
@@ -74,6 +76,9 @@ class LeafAnnealed(Leaf):
             first.x.numpy(), first.y.numpy(), first.group.numpy(), len(self.models.modules()), n_classes, self.problem.seed
         )
 
+        used = torch.as_tensor(self.start.contexts) if self.start.is_trusted else torch.arange(self.n_contexts)
+        self.is_idle = torch.ones(self.n_contexts, dtype=torch.bool).index_fill(0, used.unique(), False)  #  (K,)
+
     def about(self) -> dict[str, Any]:
         """Where the contexts of the first part of the run came from, and whether they were trusted."""
         return {"start": self.start.kind, "is_trusted": bool(self.start.is_trusted), "reason": self.start.reason}
@@ -90,7 +95,7 @@ class LeafAnnealed(Leaf):
         if self._deals_rows(batches):
             return self._learn_row_by_row(batches, contexts)
         here = Batches(batches.x, batches.y, batches.group, group_id=torch.arange(batches.n_groups), n_groups=batches.n_groups)
-        rule = Hard() if contexts is None else Given(contexts)
+        rule = self._allocate_hard if contexts is None else Given(contexts)
         taken = step(self.models, here, self.loss, rule, self.optimizer, self.progress, self.generator)
         return {"loss": float(taken.value), **usage(taken.weights)}
 
@@ -100,8 +105,8 @@ class LeafAnnealed(Leaf):
         if given is not None:
             return given
         if self.start.is_trusted and self._deals_rows(batches):
-            return self.strangers.allocate(score_rows(self.models, batches, self.problem.loss), batches.group, batches.n_groups)
-        return super().contexts(batches)
+            return self.strangers.allocate(self._score_rows(batches), batches.group, batches.n_groups)
+        return score(self.models, batches, self.loss).masked_fill(self.is_idle, torch.inf).argmin(-1)
 
     def _given(self, batches: Batches) -> Tensor | None:
         """The contexts of the start, as long as they are learnt with."""
@@ -113,9 +118,19 @@ class LeafAnnealed(Leaf):
         """Can a row be of another context than its group, and be told from it?"""
         return self.problem.is_classification and self.n_contexts != 1 and bool(batches.sizes.min() >= LEAST_MAJORITY)
 
+    def _allocate_hard(
+        self, scores: Tensor, sizes: Tensor, group_id: Tensor | None, progress: float, generator: torch.Generator | None
+    ) -> Tensor:
+        """LEAF's own rule, among the models that are not idle."""
+        return Hard()(scores.masked_fill(self.is_idle, torch.inf), sizes)
+
+    def _score_rows(self, batches: Batches) -> Tensor:
+        """Cross-entropy of every row under every model, beyond all bounds under idle ones, (K, N)."""
+        return score_rows(self.models, batches, self.problem.loss).masked_fill(self.is_idle[:, None], torch.inf)
+
     def _learn_row_by_row(self, batches: Batches, contexts: Tensor | None) -> dict[str, float]:
         """A step in which a row may be of another context than its group."""
-        losses = score_rows(self.models, batches, self.problem.loss)  #                                 (K, N)
+        losses = self._score_rows(batches)  #                                                            (K, N)
         if contexts is None:
             contexts = self.strangers.allocate(losses, batches.group, batches.n_groups)
         of_row = self.strangers.deal_rows(losses, contexts[batches.group], self.generator)  #            (N,)
