@@ -38,6 +38,11 @@ def test_every_key_reaches_something(name, scale):
 
 
 @pytest.mark.parametrize("name", spec_names())
+def test_what_agrees_with_the_paper_and_what_does_not_is_told(name):
+    assert load_spec(name, "laptop").content["remark"].strip()
+
+
+@pytest.mark.parametrize("name", spec_names())
 def test_the_smallest_scale_needs_no_files(name):
     from leaflearn.datasets import DATASETS
 
