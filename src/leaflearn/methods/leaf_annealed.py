@@ -75,7 +75,6 @@ class LeafAnnealed(Leaf):
         self.start: Start = find_start(
             first.x.numpy(), first.y.numpy(), first.group.numpy(), len(self.models.modules()), n_classes, self.problem.seed
         )
-
         used = torch.as_tensor(self.start.contexts) if self.start.is_trusted else torch.arange(self.n_contexts)
         self.is_idle = torch.ones(self.n_contexts, dtype=torch.bool).index_fill(0, used.unique(), False)  #  (K,)
 
@@ -106,7 +105,7 @@ class LeafAnnealed(Leaf):
             return given
         if self.start.is_trusted and self._deals_rows(batches):
             return self.strangers.allocate(self._score_rows(batches), batches.group, batches.n_groups)
-        return score(self.models, batches, self.loss).masked_fill(self.is_idle, torch.inf).argmin(-1)
+        return self._allocate_hard(score(self.models, batches, self.loss), batches.sizes).argmax(-1)
 
     def _given(self, batches: Batches) -> Tensor | None:
         """The contexts of the start, as long as they are learnt with."""
@@ -119,7 +118,7 @@ class LeafAnnealed(Leaf):
         return self.problem.is_classification and self.n_contexts != 1 and bool(batches.sizes.min() >= LEAST_MAJORITY)
 
     def _allocate_hard(
-        self, scores: Tensor, sizes: Tensor, group_id: Tensor | None, progress: float, generator: torch.Generator | None
+        self, scores: Tensor, sizes: Tensor, group_id: Tensor | None = None, progress: float = 0.0, generator: torch.Generator | None = None
     ) -> Tensor:
         """LEAF's own rule, among the models that are not idle."""
         return Hard()(scores.masked_fill(self.is_idle, torch.inf), sizes)
