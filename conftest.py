@@ -3,7 +3,7 @@
 import pytest
 from _pytest.doctest import DoctestItem
 
-from leaflearn.datasets import store
+from leaflearn.benchmark.datasets import store
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

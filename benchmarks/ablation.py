@@ -19,10 +19,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from leaflearn.conflict import reading, search, smoothers, start
-from leaflearn.conflict.smoothers import GroupTable
-from leaflearn.evaluation import allocation_agreement
-from leaflearn.experiments.recovery_tasks import TASKS
+from leaflearn.benchmark.evaluation import allocation_agreement
+from leaflearn.benchmark.recovery.tasks import TASKS
+from leaflearn.initialization import search, smoothers, start
+from leaflearn.initialization import surrogate as reading
+from leaflearn.initialization.smoothers import GroupTable
 
 NAMES = ("functions", "rare", "functions-m50", "functions-mixed", "five-planes")
 RIGHT = 0.95

@@ -20,9 +20,9 @@ import numpy as np
 from sklearn.ensemble import GradientBoostingRegressor
 
 from leaflearn import LeafRegressor
-from leaflearn.data.sampling import sample_groups
-from leaflearn.datasets import functions
-from leaflearn.evaluation import best_errors, rmse
+from leaflearn.benchmark.datasets import functions
+from leaflearn.benchmark.datasets.sampling import sample_groups
+from leaflearn.benchmark.evaluation import best_errors, rmse
 
 THRESHOLD = 0.15
 

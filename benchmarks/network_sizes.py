@@ -14,13 +14,13 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from leaflearn.data.domains import DomainSet
-from leaflearn.data.sources import Examples, Pictures
-from leaflearn.data.streaming import BilevelSampler
-from leaflearn.datasets import DATASETS
-from leaflearn.experiments.method_errors import method_errors
-from leaflearn.experiments.parts import make_network, make_optimizer
-from leaflearn.methods import describe, make_method, train
+from leaflearn.benchmark.datasets import DATASETS
+from leaflearn.benchmark.datasets.domains import DomainSet
+from leaflearn.benchmark.datasets.sources import Examples, Pictures
+from leaflearn.benchmark.datasets.streaming import BilevelSampler
+from leaflearn.benchmark.experiments.method_errors import method_errors
+from leaflearn.benchmark.experiments.parts import make_network, make_optimizer
+from leaflearn.benchmark.methods import describe, make_method, train
 
 SIZES = {  # height of the pictures, widths of the convolutions
     "small": (20, [16, 32, 32, 64]),

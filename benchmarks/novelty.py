@@ -25,10 +25,10 @@ from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
 from leaflearn import LeafClassifier, LeafRegressor
-from leaflearn.data.domains import Domain, DomainSet
-from leaflearn.data.sampling import sample_groups
-from leaflearn.data.sources import Examples
-from leaflearn.datasets import colored_digits, functions
+from leaflearn.benchmark.datasets import colored_digits, functions
+from leaflearn.benchmark.datasets.domains import Domain, DomainSet
+from leaflearn.benchmark.datasets.sampling import sample_groups
+from leaflearn.benchmark.datasets.sources import Examples
 
 Array = NDArray[Any]
 

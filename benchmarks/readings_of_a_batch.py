@@ -12,14 +12,14 @@ import argparse
 import numpy as np
 import torch
 
+from leaflearn.benchmark.datasets import colored_digits
+from leaflearn.benchmark.datasets.domains import DomainSet
+from leaflearn.benchmark.experiments.parts import flat_mlp
 from leaflearn.core.algorithm import step
 from leaflearn.core.allocation import Hard
 from leaflearn.core.batches import Batches
 from leaflearn.core.losses import CrossEntropy
 from leaflearn.core.model_set import ModelSet, make_model_set
-from leaflearn.data.domains import DomainSet
-from leaflearn.datasets import colored_digits
-from leaflearn.experiments.parts import flat_mlp
 
 ROWS = 32  # in a step
 READINGS = {  # does a step have one domain, and is it one group?

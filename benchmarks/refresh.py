@@ -12,10 +12,10 @@ from typing import Any
 import torch
 
 from leaflearn import LeafClassifier, LeafRegressor
+from leaflearn.benchmark.datasets import DATASETS
+from leaflearn.benchmark.datasets.sampling import sample_groups
+from leaflearn.benchmark.evaluation import allocation_agreement, best_errors, error_rate, rmse
 from leaflearn.core.allocation import Given
-from leaflearn.data.sampling import sample_groups
-from leaflearn.datasets import DATASETS
-from leaflearn.evaluation import allocation_agreement, best_errors, error_rate, rmse
 
 TASKS: dict[str, dict[str, int]] = {"functions": {"n_groups": 250, "group_size": 2}, "colored-digits": {"n_groups": 600, "group_size": 4}}
 

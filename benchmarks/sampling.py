@@ -10,12 +10,12 @@ import time
 import torch
 from torch import nn
 
+from leaflearn.benchmark.datasets import colored_mnist
+from leaflearn.benchmark.datasets.streaming import BilevelSampler
 from leaflearn.core.algorithm import step
 from leaflearn.core.allocation import Hard
 from leaflearn.core.losses import CrossEntropy
 from leaflearn.core.model_set import LoopedModels
-from leaflearn.data.streaming import BilevelSampler
-from leaflearn.datasets import colored_mnist
 
 GROUPS_PER_STEP = 128
 TRAINED_STEPS = 60  # of the 469 in an epoch; every step costs the same

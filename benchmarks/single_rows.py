@@ -21,10 +21,10 @@ import torch
 from torch import nn
 
 from leaflearn import LeafClassifier
+from leaflearn.benchmark.datasets import fashion_parallel
+from leaflearn.benchmark.datasets.sampling import sample_groups
+from leaflearn.benchmark.evaluation import allocation_agreement, best_errors, error_rate
 from leaflearn.core.allocation import Given
-from leaflearn.data.sampling import sample_groups
-from leaflearn.datasets import fashion_parallel
-from leaflearn.evaluation import allocation_agreement, best_errors, error_rate
 
 WIDTHS = (16, 32, 64)
 

@@ -21,7 +21,7 @@ from leaflearn.core.allocation import Hard
 from leaflearn.core.batches import Batches
 from leaflearn.core.losses import SquaredError
 from leaflearn.core.model_set import LoopedModels, ModelSet, StackedModels
-from leaflearn.networks import mlp
+from leaflearn.engines.networks import mlp
 
 N_CONTEXTS, N_GROUPS, GROUP_SIZE, N_RESTARTS = 3, 32, 2, 16
 

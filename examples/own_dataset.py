@@ -10,11 +10,11 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from leaflearn import LeafClassifier
-from leaflearn.data.domains import Domain, DomainSet
-from leaflearn.data.sampling import sample_groups
-from leaflearn.data.sources import Examples
-from leaflearn.datasets import DATASETS, register
-from leaflearn.evaluation import allocation_agreement
+from leaflearn.benchmark.datasets import DATASETS, register
+from leaflearn.benchmark.datasets.domains import Domain, DomainSet
+from leaflearn.benchmark.datasets.sampling import sample_groups
+from leaflearn.benchmark.datasets.sources import Examples
+from leaflearn.benchmark.evaluation import allocation_agreement
 
 CLASSES = ("grower 1", "grower 2", "grower 3", "light", "strong")  # one label space for both shops
 

@@ -6,9 +6,9 @@ leaflearn reproduce table-methods --also examples/own_method.py --seeds 1      #
 
 import torch
 
+from leaflearn.benchmark.methods import register
+from leaflearn.benchmark.methods.leaf import Leaf
 from leaflearn.core.allocation import Hard, one_hot
-from leaflearn.methods import register
-from leaflearn.methods.leaf import Leaf
 
 
 @register("leaf-careless")
@@ -28,8 +28,8 @@ class CarelessLeaf(Leaf):
 if __name__ == "__main__":
     from pathlib import Path
 
-    from leaflearn.experiments.learning_run import LearningRun
-    from leaflearn.experiments.spec import load_spec
+    from leaflearn.benchmark.experiments.learning_run import LearningRun
+    from leaflearn.benchmark.experiments.spec import load_spec
 
     for run in load_spec("table-methods", "laptop").with_methods(["leaf-careless"]).runs(n_seeds=1):
         if run.method in ("leaf", "leaf-careless"):

@@ -12,12 +12,12 @@ import numpy as np
 import torch
 
 from leaflearn import LeafRegressor
-from leaflearn.data.sampling import sample_groups
-from leaflearn.datasets import DATASETS
-from leaflearn.evaluation import match_contexts
+from leaflearn.benchmark.datasets import DATASETS
+from leaflearn.benchmark.datasets.sampling import sample_groups
+from leaflearn.benchmark.evaluation import match_contexts
+from leaflearn.persistence.atomic_files import write_file
+from leaflearn.plot.figures import Panel, plot_curves
 from leaflearn.report.page import to_png
-from leaflearn.report.plots import Panel, plot_curves
-from leaflearn.writing import write_file
 
 torch.set_num_threads(1)  # networks this small lose more by talking between threads than they win
 

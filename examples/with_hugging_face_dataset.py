@@ -8,7 +8,7 @@ With the library `datasets` installed this is a real data set, as `load_dataset`
 
 import numpy as np
 
-from leaflearn.estimators.table_model import TableModel
+from leaflearn.tabular.table_model import TableModel
 
 try:
     from datasets import Dataset

@@ -8,7 +8,7 @@ Twenty-four critics score wines. Some like them strong and some like them light,
 import numpy as np
 import pandas as pd
 
-from leaflearn.estimators.table_model import TableModel
+from leaflearn.tabular.table_model import TableModel
 
 rng = np.random.default_rng(0)
 critics = pd.Index([f"critic {letter}" for letter in "ABCDEFGHIJKLMNOPQRSTUVWX"])

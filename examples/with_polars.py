@@ -10,7 +10,7 @@ import io
 import numpy as np
 import polars as pl
 
-from leaflearn.estimators.table_model import TableModel
+from leaflearn.tabular.table_model import TableModel
 
 rng = np.random.default_rng(0)
 scale = np.repeat(np.arange(20), 15)

@@ -4,9 +4,9 @@ from functools import partial
 
 import numpy as np
 
-from leaflearn.data.domains import Domain, DomainSet
-from leaflearn.data.sources import Examples
-from leaflearn.methods.optimizers import adam
+from leaflearn.benchmark.datasets.domains import Domain, DomainSet
+from leaflearn.benchmark.datasets.sources import Examples
+from leaflearn.benchmark.methods.optimizers import adam
 
 QUICK = partial(adam, learning_rate=0.01, beta1=0.9)
 

@@ -7,7 +7,7 @@ from torch import nn
 from leaflearn.core.batches import GroupedExamples
 from leaflearn.core.losses import SquaredError
 from leaflearn.core.training import Callback
-from leaflearn.recipe import Recipe, fit_networks
+from leaflearn.engines import Recipe, fit_networks
 
 
 def make_data(n_groups=12, size=5):

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 import pandas
 
-from leaflearn.estimators.table_model import TableModel
+from leaflearn.tabular.table_model import TableModel
 
 NASTY = (
     "<script>alert(1)</script>",

@@ -10,7 +10,7 @@ import numpy as np
 from PIL import Image
 from sklearn.datasets import load_digits
 
-from leaflearn.datasets.gas_simulator import simulate_gas_mixtures
+from leaflearn.benchmark.datasets.gas_simulator import simulate_gas_mixtures
 
 INKS = {"Black": (20, 20, 20), "White": (235, 235, 235), "Blue": (30, 60, 200)}
 

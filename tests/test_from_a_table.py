@@ -20,9 +20,9 @@ def without_numbers(lines):
 @pytest.fixture(autouse=True)
 def _in_a_hurry(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("leaflearn.recipe.training_run.STEPS", 100)
-    monkeypatch.setattr("leaflearn.estimators.one_model.STEPS", 20)
-    monkeypatch.setattr("leaflearn.conflict.reading.SCALES", (1.2,))
+    monkeypatch.setattr("leaflearn.engines.training_run.STEPS", 100)
+    monkeypatch.setattr("leaflearn.tabular.held_out.STEPS", 20)
+    monkeypatch.setattr("leaflearn.initialization.surrogate.SCALES", (1.2,))
 
 
 def test_everything_on_the_page_runs(capsys):

@@ -10,8 +10,8 @@ from unittest.mock import patch
 import pytest
 
 import leaflearn
-from leaflearn.datasets import DATASETS
-from leaflearn.methods import METHODS
+from leaflearn.benchmark.datasets import DATASETS
+from leaflearn.benchmark.methods import METHODS
 
 ROOT = Path(__file__).parents[1]
 
@@ -43,7 +43,7 @@ OWN_TESTS = ("with_", "worked_")  # in tests/examples, which holds them to what 
 def test_examples_are_short_and_run(example, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", [example])
-    monkeypatch.setattr("leaflearn.recipe.training_run.STEPS", 100)  # to see that it runs, not what it finds
+    monkeypatch.setattr("leaflearn.engines.training_run.STEPS", 100)  # to see that it runs, not what it finds
     path = ROOT / "examples" / example
     assert len(path.read_text(encoding="utf-8").splitlines()) <= 80
     with patch.dict(DATASETS), patch.dict(METHODS):  # what an example registers is gone afterwards

@@ -10,8 +10,8 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from leaflearn.estimators import Identification, LeafClassifier, LeafRanker, LeafRegressor, WithinGroupKFold, find_telling_columns, load
-    from leaflearn.recipe import RecoveryWarning
+    from leaflearn.engines import RecoveryWarning
+    from leaflearn.estimators import Identification, LeafClassifier, LeafRanker, LeafRegressor, WithinGroupKFold, load
 
 __version__ = version("leaflearn")
 
@@ -21,9 +21,9 @@ _HOME = {
     "LeafClassifier": "leaflearn.estimators",
     "LeafRanker": "leaflearn.estimators",
     "LeafRegressor": "leaflearn.estimators",
-    "RecoveryWarning": "leaflearn.recipe",
+    "RecoveryWarning": "leaflearn.engines",
     "WithinGroupKFold": "leaflearn.estimators",
-    "find_telling_columns": "leaflearn.estimators",
+    "find_telling_columns": "leaflearn.tabular.informative_columns",
     "load": "leaflearn.estimators",
 }
 __all__ = [

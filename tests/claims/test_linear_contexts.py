@@ -5,7 +5,7 @@ import pytest
 from sklearn.linear_model import LinearRegression
 
 from leaflearn import LeafRegressor
-from leaflearn.evaluation import allocation_agreement
+from leaflearn.benchmark.evaluation import allocation_agreement
 
 
 @pytest.mark.slow

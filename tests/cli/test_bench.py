@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 
+from leaflearn.benchmark.recovery import suite as recovery_suite
+from leaflearn.benchmark.recovery.run import RULES
+from leaflearn.benchmark.recovery.tasks import TASKS
 from leaflearn.cli.main import run
-from leaflearn.experiments import recovery_suite
-from leaflearn.experiments.recovery import RULES
-from leaflearn.experiments.recovery_tasks import TASKS
 
 FILES = {"records.jsonl", "recovery.png", "tasks.png", "summary.md"}
 RULE_NAMES = "default, auto, hard, sampled, soft, annealed, oracle"

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+from leaflearn.benchmark.datasets import DATASETS, DataError, DataSet, fetching, gas_simulator, store
+from leaflearn.benchmark.datasets.domains import Domain, DomainSet
+from leaflearn.benchmark.datasets.sources import Examples
+from leaflearn.benchmark.datasets.store import VARIABLE, Files, locate
+from leaflearn.benchmark.figures import sheet
 from leaflearn.cli.main import run
-from leaflearn.data.domains import Domain, DomainSet
-from leaflearn.data.sources import Examples
-from leaflearn.datasets import DATASETS, DataError, DataSet, fetching, gas_simulator, store
-from leaflearn.datasets.store import VARIABLE, Files, locate
-from leaflearn.report import sheet
 
 CATS = b"Tom"
 PETS = Files(
@@ -101,7 +101,7 @@ def gas(monkeypatch):
 
 @pytest.mark.parametrize("arguments", [["data"], ["data", "--help"]])
 def test_help_is_quick_and_names_the_commands(arguments):
-    heavy = "{'torch', 'sklearn', 'matplotlib', 'numpy', 'leaflearn.datasets'}"
+    heavy = "{'torch', 'sklearn', 'matplotlib', 'numpy', 'leaflearn.benchmark.datasets'}"
     program = f"import sys; from leaflearn.cli.main import run; code = run({arguments}); sys.exit(code or bool({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from leaflearn.cli.main import run
-from leaflearn.estimators.table_model import TableModel
+from leaflearn.tabular.table_model import TableModel
 from strange_tables import STRANGE, make_table
 
 FIT = ["--target", "effect", "--group", "source", "--local-model", "linear"]

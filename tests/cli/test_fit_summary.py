@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from leaflearn.cli.fit_summary import describe, tell
-from leaflearn.data.column_kinds import Column
-from leaflearn.data.preparation import TELLS_NOTHING, Preparation
-from leaflearn.data.table_target import Target
-from leaflearn.estimators.held_out_errors import HeldOutErrors
+from leaflearn.tabular.column_kinds import Column
+from leaflearn.tabular.held_out_errors import HeldOutErrors
+from leaflearn.tabular.preparation import TELLS_NOTHING, Preparation
+from leaflearn.tabular.targets import Target
 
 LABEL = Target("rating", "classification", True, "it holds 5 different whole numbers")
 

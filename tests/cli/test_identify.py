@@ -7,7 +7,7 @@ import re
 import pandas
 import pytest
 
-from leaflearn.estimators.table_model import TableModel
+from leaflearn.tabular.table_model import TableModel
 from strange_tables import make_table
 
 pytestmark = pytest.mark.usefixtures("model")

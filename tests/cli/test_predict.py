@@ -6,7 +6,7 @@ import numpy as np
 import pandas
 import pytest
 
-from leaflearn.estimators.table_model import TableModel
+from leaflearn.tabular.table_model import TableModel
 from strange_tables import STRANGE, make_table
 
 pytestmark = pytest.mark.usefixtures("model")

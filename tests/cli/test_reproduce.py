@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from leaflearn.benchmark.experiments import learning_run
+from leaflearn.benchmark.experiments.spec import spec_names
+from leaflearn.benchmark.methods import METHODS
 from leaflearn.cli.main import run
-from leaflearn.experiments import learning_run
-from leaflearn.experiments.spec import spec_names
-from leaflearn.methods import METHODS
 
 OF_EACH_KIND = {  # the quickest spec of each kind, and what it draws
     "table2": [],
@@ -181,7 +181,7 @@ def test_a_file_without_a_method_is_one_sentence(no_data, capsys):
     empty = no_data / "empty.py"
     empty.write_text("")
     assert run(["reproduce", "table2", "--also", str(empty)]) == 2
-    told = f"leaflearn: '{empty}' registers no method; decorate a class with `@register(NAME)` from leaflearn.methods.\n"
+    told = f"leaflearn: '{empty}' registers no method; decorate a class with `@register(NAME)` from leaflearn.benchmark.methods.\n"
     assert capsys.readouterr().err == told
     assert run(["reproduce", "table2", "--also", str(no_data / "missing.py")]) == 2
     assert capsys.readouterr().err == f"leaflearn: Cannot use '{no_data / 'missing.py'}': There is no such file.\n"

@@ -8,7 +8,7 @@ import pytest
 
 from leaflearn import RecoveryWarning
 from leaflearn.cli.table_verbs import check_model_place, say, say_json, table_of, telling_warnings
-from leaflearn.data.table_text import warn
+from leaflearn.tabular.text_encoding import warn
 
 
 def test_warnings_of_ours_are_said_once_and_those_of_others_not_at_all(capsys):

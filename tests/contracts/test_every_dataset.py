@@ -13,11 +13,11 @@ import torch
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
 import stand_ins
+from leaflearn.benchmark.datasets import DATASETS, store
+from leaflearn.benchmark.datasets.sampling import GroupedSample, sample_groups
+from leaflearn.benchmark.datasets.sources import Examples, Pictures
+from leaflearn.benchmark.datasets.streaming import BilevelSampler
 from leaflearn.core.batches import Batches
-from leaflearn.data.sampling import GroupedSample, sample_groups
-from leaflearn.data.sources import Examples, Pictures
-from leaflearn.data.streaming import BilevelSampler
-from leaflearn.datasets import DATASETS, store
 
 KINDS = ["stand-in", "published"]
 MAX_ROWS = 600  # for what is slow: neighbours among pictures

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import torch
 
-from leaflearn.data.domains import Truth
-from leaflearn.data.streaming import BilevelSampler
-from leaflearn.datasets import DATASETS
-from leaflearn.methods import METHODS, describe, make_method
-from leaflearn.methods.running import tell
-from leaflearn.networks import mlp
+from leaflearn.benchmark.datasets import DATASETS
+from leaflearn.benchmark.datasets.domains import Truth
+from leaflearn.benchmark.datasets.streaming import BilevelSampler
+from leaflearn.benchmark.methods import METHODS, describe, make_method
+from leaflearn.benchmark.methods.running import tell
+from leaflearn.engines.networks import mlp
 
 KINDS = {"regression": "functions", "classification": "colored-digits"}
 CASES = [(name, kind) for name in METHODS for kind in sorted(METHODS[name].claims)]

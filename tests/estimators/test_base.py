@@ -19,10 +19,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from leaflearn import LeafClassifier, LeafRegressor, RecoveryWarning, WithinGroupKFold
-from leaflearn.conflict.start import Start
 from leaflearn.core.allocation import Given, Hard
+from leaflearn.core.grouped_data import Examples
 from leaflearn.core.training import Callback, NonFiniteLossError
-from leaflearn.estimators.engine_contract import Examples
+from leaflearn.initialization.start import Start
 
 QUICK = {"max_epochs": 3, "n_init": 2, "random_state": 0}
 

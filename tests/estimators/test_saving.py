@@ -154,7 +154,7 @@ def without_a_second_opinion():
     """What smooth models think of a fit takes longer than the fit, and is not asked here."""
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setattr("leaflearn.estimators.base.read_conflict", lambda examples, random_state: None)
-        monkeypatch.setattr("leaflearn.estimators.continuing._split", lambda part, random_state: np.zeros(part.group.max() + 1, dtype=int))
+        monkeypatch.setattr("leaflearn.updates.partial_fit._split", lambda part, random_state: np.zeros(part.group.max() + 1, dtype=int))
         yield
 
 

@@ -16,7 +16,7 @@ def run(tmp_path, monkeypatch, capsys):
     """Run an example in an empty folder; gives back its names and the lines that it printed."""
 
     def run_example(name):
-        monkeypatch.setattr("leaflearn.conflict.reading.SCALES", (1.2,))  # the search looks once and not several times
+        monkeypatch.setattr("leaflearn.initialization.surrogate.SCALES", (1.2,))  # the search looks once and not several times
         monkeypatch.chdir(tmp_path)
         monkeypatch.setattr(sys, "argv", [name])
         with warnings.catch_warnings():

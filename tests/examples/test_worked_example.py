@@ -23,9 +23,9 @@ def printed(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.setattr(sys, "argv", [EXAMPLE.name])
-        patch.setattr("leaflearn.recipe.training_run.STEPS", 300)
-        patch.setattr("leaflearn.estimators.one_model.STEPS", 50)
-        patch.setattr("leaflearn.conflict.reading.SCALES", (1.2,))
+        patch.setattr("leaflearn.engines.training_run.STEPS", 300)
+        patch.setattr("leaflearn.tabular.held_out.STEPS", 50)
+        patch.setattr("leaflearn.initialization.surrogate.SCALES", (1.2,))
         with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()):
             runpy.run_path(str(EXAMPLE), run_name="__main__")
     return out.getvalue(), folder

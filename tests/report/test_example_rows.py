@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import numpy as np
 from PIL import Image
 
-from leaflearn.data.picture_files import PictureFiles
 from leaflearn.report.disagreement import tell_disagreement
 from leaflearn.report.example_rows import N_ALIKE, _pick, find_pictures
+from leaflearn.tabular.images import PictureFiles
 
 
 def picture_model(flat):

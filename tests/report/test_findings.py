@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from leaflearn.estimators.held_out_errors import HeldOutErrors
 from leaflearn.report.findings import tell_findings
+from leaflearn.tabular.held_out_errors import HeldOutErrors
 
 
 def model(contexts, names=None):

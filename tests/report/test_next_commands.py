@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from leaflearn.data.picture_files import PictureFiles
 from leaflearn.report.next_commands import NEW, quote_path, write_command
+from leaflearn.tabular.images import PictureFiles
 
 
 @pytest.mark.parametrize("place", ["model", "my model", "it's", "$HOME; rm *", "two\nlines", "*", "~user", "שלום 🙂", "-o", "--each"])

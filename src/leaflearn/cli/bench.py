@@ -16,7 +16,7 @@ import click
 from leaflearn.progress import watch
 
 if TYPE_CHECKING:
-    from leaflearn.experiments.recovery_summary import Summary
+    from leaflearn.benchmark.recovery.summary import Summary
 
 QUICK_TASKS, QUICK_SEEDS = "functions,rare", 2
 RULES_RUN = "default,hard"
@@ -51,12 +51,12 @@ def recovery(
     what is recorded there is not run again. Where the default misses, an oracle that is told the truth is run too, to see whether it can
     be done at all. The summary is of all records in the folder, and is written there with two pictures.
     """
-    from leaflearn.experiments.recovery import RULES
-    from leaflearn.experiments.recovery_records import Records
-    from leaflearn.experiments.recovery_suite import run_suite
-    from leaflearn.experiments.recovery_summary import summarize
-    from leaflearn.experiments.recovery_tasks import TASKS
-    from leaflearn.writing import make_folder
+    from leaflearn.benchmark.recovery.records import Records
+    from leaflearn.benchmark.recovery.run import RULES
+    from leaflearn.benchmark.recovery.suite import run_suite
+    from leaflearn.benchmark.recovery.summary import summarize
+    from leaflearn.benchmark.recovery.tasks import TASKS
+    from leaflearn.persistence.atomic_files import make_folder
 
     named_tasks = _names(tasks or (QUICK_TASKS if quick else ",".join(TASKS)), TASKS, "task")
     named_rules = _names(rules, RULES, "rule")
@@ -90,7 +90,7 @@ def _print_table(summary: Sequence[Summary]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from leaflearn.experiments.recovery_table import HEAD, NOTE, as_cells
+    from leaflearn.benchmark.recovery.table import HEAD, NOTE, as_cells
 
     console, rows = Console(), [as_cells(line) for line in summary]
     widths = [max(*(len(word) for word in name.split()), *(len(row[i]) for row in rows)) for i, name in enumerate(HEAD)]
@@ -111,10 +111,10 @@ def _count_fitting(widths: Sequence[int], room: int) -> int:
 
 
 def _write(folder: Path, summary: Sequence[Summary], records: Sequence[dict[str, Any]]) -> list[Path]:
-    from leaflearn.cli.bench_pictures import draw_rates, draw_tasks
-    from leaflearn.experiments.recovery_table import render_markdown
+    from leaflearn.benchmark.figures.recovery_figures import draw_rates, draw_tasks
+    from leaflearn.benchmark.recovery.table import render_markdown
+    from leaflearn.persistence.atomic_files import write_file
     from leaflearn.report.page import to_png
-    from leaflearn.writing import write_file
 
     contents = {
         "recovery.png": to_png(draw_rates(summary)),

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from leaflearn.data.domains import DomainSet
-    from leaflearn.datasets.registry import DataSet
-    from leaflearn.datasets.store import Files
+    from leaflearn.benchmark.datasets.domains import DomainSet
+    from leaflearn.benchmark.datasets.registry import DataSet
+    from leaflearn.benchmark.datasets.store import Files
 
 SIMULATED = "gas-mixtures"  # the one data set that can be simulated
 NEEDS_TEX = {"pgf"}  # matplotlib can only write it where TeX is installed
@@ -38,8 +38,8 @@ def data(context: click.Context) -> None:
 @_as_json
 def list_(as_json: bool) -> None:
     """List the data sets, and say whether their files are there."""
-    from leaflearn.datasets import DATASETS
-    from leaflearn.datasets.store import data_folder
+    from leaflearn.benchmark.datasets import DATASETS
+    from leaflearn.benchmark.datasets.store import data_folder
 
     rows = [_describe(data_set) for data_set in DATASETS.values()]
     if as_json:
@@ -64,7 +64,7 @@ def get(name: str, simulated: bool) -> None:
     elif _simulated_files(data_set):
         raise click.ClickException(f"The files in '{_folder(data_set.files)}' are simulated; delete them first, then get the publisher's.")
     else:
-        from leaflearn.datasets import fetching
+        from leaflearn.benchmark.datasets import fetching
 
         click.echo(f"The files of {name} are in {fetching.get(data_set.files)}")
 
@@ -78,7 +78,7 @@ def verify(name: str, as_json: bool) -> None:
     Says of every file whether it is right, there (no checksum of it is published), simulated, wrong or missing, and fails where one is
     wrong or missing.
     """
-    from leaflearn.datasets import store
+    from leaflearn.benchmark.datasets import store
 
     data_set = _find(name)
     files = data_set.files
@@ -99,7 +99,7 @@ def verify(name: str, as_json: bool) -> None:
 @_as_json
 def where(name: str | None, as_json: bool) -> None:
     """Print the data folder, or the folder of the data set NAME."""
-    from leaflearn.datasets.store import data_folder
+    from leaflearn.benchmark.datasets.store import data_folder
 
     folder = data_folder()
     if name is not None:
@@ -116,8 +116,8 @@ def where(name: str | None, as_json: bool) -> None:
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Seed of the choice of examples.")
 def show(name: str, output: Path | None, seed: int) -> None:
     """Draw examples of NAME with the answers of its domains."""
-    from leaflearn.report.sheet import draw_sheet
-    from leaflearn.writing import make_folder, write_file
+    from leaflearn.benchmark.figures.sheet import draw_sheet
+    from leaflearn.persistence.atomic_files import make_folder, write_file
 
     data_set, path = _find(name), output or Path(f"{name}.png")
     kind = _picture_format(path)
@@ -130,7 +130,7 @@ def show(name: str, output: Path | None, seed: int) -> None:
 
 
 def _find(name: str) -> DataSet:
-    from leaflearn.datasets import DATASETS
+    from leaflearn.benchmark.datasets import DATASETS
 
     if name not in DATASETS:
         near = get_close_matches(name, DATASETS, n=1)
@@ -140,7 +140,7 @@ def _find(name: str) -> DataSet:
 
 
 def _folder(files: Files) -> Path:
-    from leaflearn.datasets.store import data_folder
+    from leaflearn.benchmark.datasets.store import data_folder
 
     return data_folder() / files.folder
 
@@ -156,7 +156,7 @@ def _describe(data_set: DataSet) -> dict[str, str | None]:
 
 
 def _state(data_set: DataSet, files: Files) -> str:
-    from leaflearn.datasets.store import missing
+    from leaflearn.benchmark.datasets.store import missing
 
     try:
         return "missing" if missing(files) else "simulated" if _simulated_files(data_set) else "ready"
@@ -181,14 +181,14 @@ def _simulated_files(data_set: DataSet) -> list[str]:
     """Names of its files that are there and were made up."""
     if data_set.files is None or data_set.name != SIMULATED:
         return []
-    from leaflearn.datasets.gas_mixtures import is_simulated
+    from leaflearn.benchmark.datasets.gas_mixtures import is_simulated
 
     folder = _folder(data_set.files)
     return [name for name in data_set.files.contents if (folder / name).is_file() and is_simulated(folder / name)]
 
 
 def _simulate(files: Files) -> Path:
-    from leaflearn.datasets.gas_simulator import simulate_gas_mixtures
+    from leaflearn.benchmark.datasets.gas_simulator import simulate_gas_mixtures
 
     simulate_gas_mixtures(_folder(files))
     return _folder(files)
@@ -215,7 +215,7 @@ def _picture_format(path: Path) -> str:
 
 def _load(data_set: DataSet) -> DomainSet:
     """The domain set, with pictures as inputs where it has a choice."""
-    from leaflearn.datasets.store import MissingDataError
+    from leaflearn.benchmark.datasets.store import MissingDataError
 
     options = {"inputs": "pictures"} if "inputs" in inspect.signature(data_set.factory).parameters else {}
     try:

@@ -12,13 +12,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from leaflearn.cli.comparison import Comparison, compare
-from leaflearn.cli.stories import STORIES, describe_errors, tell
+from leaflearn.benchmark.comparison import Comparison, compare
+from leaflearn.benchmark.datasets import DATASETS
+from leaflearn.benchmark.stories import STORIES, describe_errors, tell
 from leaflearn.core.threads import one_thread
-from leaflearn.datasets import DATASETS
-from leaflearn.estimators.progress import ProgressBar
+from leaflearn.engines.progress import ProgressBar
+from leaflearn.persistence.atomic_files import make_folder, write_file
 from leaflearn.report.page import Section, render_page
-from leaflearn.writing import make_folder, write_file
 
 QUICK: dict[str, Any] = {"n_groups": 60, "max_epochs": 3, "n_init": 1}  # to see that everything runs; it learns nothing
 INTRODUCTION = (

@@ -15,7 +15,7 @@ from leaflearn.cli.report import check_page_place
 from leaflearn.cli.table_verbs import PATH, Names, check_model_place, say, say_json, telling_warnings, translate, with_json
 
 if TYPE_CHECKING:
-    from leaflearn.estimators.table_model import TableModel
+    from leaflearn.tabular.table_model import TableModel
 
 
 class NumberOfContexts(click.ParamType):
@@ -85,9 +85,9 @@ def _fit(data: Path, **options: Any) -> tuple[TableModel, Any]:
     """The fitted model, and the table it was fitted to."""
     from leaflearn.cli.stages import Stages
     from leaflearn.core.threads import one_thread
-    from leaflearn.data.tables import read_table
-    from leaflearn.estimators.kept_warnings import keeping_warnings
-    from leaflearn.estimators.table_model import TableModel
+    from leaflearn.tabular.reading import read_table
+    from leaflearn.tabular.table_model import TableModel
+    from leaflearn.tabular.warning_log import keeping_warnings
 
     with Stages() as stages, one_thread():
         stages.begin(f"reading {printable(data.name)}")

@@ -10,16 +10,16 @@ import numpy as np
 
 from leaflearn.cli.plain_text import shorten
 from leaflearn.cli.table_verbs import table_of
-from leaflearn.data.preparation import TELLS_NOTHING, Preparation
-from leaflearn.data.tables import list_names
 from leaflearn.estimators.identification import SURE
 from leaflearn.report.interval_words import PERCENT, explain_intervals, show_error, show_interval, tell_gain
 from leaflearn.report.number_text import SPACE
 from leaflearn.report.telling_column import tell_difference_from_memory
+from leaflearn.tabular.preparation import TELLS_NOTHING, Preparation
+from leaflearn.tabular.reading import list_names
 
 if TYPE_CHECKING:
-    from leaflearn.estimators.held_out_errors import HeldOutErrors
-    from leaflearn.estimators.table_model import TableModel
+    from leaflearn.tabular.held_out_errors import HeldOutErrors
+    from leaflearn.tabular.table_model import TableModel
 
 MOST_GROUPS = 6  # that a sentence names
 WIDTH = 60  # characters for the names of a context's groups

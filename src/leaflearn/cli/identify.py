@@ -34,8 +34,8 @@ def identify(model: Path, few: Path, output: Path | None, images: Path | None, l
     FEW is a table like the one that MODEL was fitted to, with the target. Rows are taken together by the column of the groups; without
     it, all are of one source.
     """
-    from leaflearn.data.table_writing import check_place, write_table
-    from leaflearn.data.tables import read_table
+    from leaflearn.tabular.reading import read_table
+    from leaflearn.tabular.writing import check_place, write_table
 
     if output is not None:
         check_place(output, (few,))

@@ -9,7 +9,7 @@ from leaflearn.cli.plain_text import shorten
 from leaflearn.report.next_commands import ANSWERS, FEW, NEW, PICTURES, has_pictures, quote_path, write_command
 
 if TYPE_CHECKING:
-    from leaflearn.estimators.table_model import TableModel
+    from leaflearn.tabular.table_model import TableModel
 
 
 def tell_next(model: TableModel, place: Path, data: Path, report: Path | None) -> str:
@@ -18,7 +18,7 @@ def tell_next(model: TableModel, place: Path, data: Path, report: Path | None) -
     Examples
     --------
     >>> from types import SimpleNamespace
-    >>> from leaflearn.data.picture_files import PictureFiles
+    >>> from leaflearn.tabular.images import PictureFiles
     >>> estimator = SimpleNamespace(n_contexts_=1)
     >>> model = SimpleNamespace(estimator_=estimator, preparation_=PictureFiles("file"), local_model_="convnet", group=None, target="kind")
     >>> print(tell_next(model, Path("my model"), Path("a.csv"), Path("page.html")))

@@ -30,8 +30,8 @@ def predict(model: Path, new: Path, output: Path, support: Path | None, local_mo
     NEW has the columns that MODEL learnt from. All of its columns are written, and beside them context, probability (of the context) and
     prediction; with --each the answers of all contexts.
     """
-    from leaflearn.data.table_writing import check_place, write_table
-    from leaflearn.data.tables import read_table
+    from leaflearn.tabular.reading import read_table
+    from leaflearn.tabular.writing import check_place, write_table
 
     ways = [how["context"] is not None, support is not None, how["each"], how["by_group"]]
     if sum(ways) > 1:

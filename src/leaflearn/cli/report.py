@@ -40,7 +40,7 @@ def check_page_place(output: Path, model: Path, data: Path | None) -> None:
     ...
     ValueError: Cannot write 'report.pdf': its name must end in .html.
     """
-    from leaflearn.data.table_writing import check_folder
+    from leaflearn.tabular.writing import check_folder
 
     if output.suffix.lower() not in ENDINGS:
         raise ValueError(f"Cannot write '{output}': its name must end in .html.")
@@ -56,11 +56,11 @@ def check_page_place(output: Path, model: Path, data: Path | None) -> None:
 def _write(model: Path, data: Path | None, output: Path, local_model: str | None) -> None:
     from leaflearn.cli.stages import Stages
     from leaflearn.core.threads import one_thread
-    from leaflearn.data.tables import read_table
     from leaflearn.persistence import read_model
     from leaflearn.report.model_report import write_report
     from leaflearn.report.next_commands import DATA
     from leaflearn.report.origin import Origin
+    from leaflearn.tabular.reading import read_table
 
     with Stages() as stages, one_thread(), telling_warnings():
         stages.begin("loading the model")

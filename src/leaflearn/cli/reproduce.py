@@ -12,7 +12,7 @@ import click
 from leaflearn.progress import watch
 
 if TYPE_CHECKING:
-    from leaflearn.experiments.spec import Spec
+    from leaflearn.benchmark.experiments.spec import Spec
 
 FOLDER = "leaflearn-results"
 
@@ -45,11 +45,11 @@ def reproduce(
     Each run has a folder of its own, named by what decides its outcome. A run that is done is not done again, one that was interrupted goes
     on where it was. `smoke` takes minutes and needs no data files, `laptop` hours, `paper` has the paper's own sizes.
     """
-    from leaflearn.experiments.own_methods import register_from
-    from leaflearn.experiments.reproduction import learning_hours, missing_runs
-    from leaflearn.experiments.reproduction import reproduce as run_all
-    from leaflearn.experiments.spec import load_spec, spec_names
-    from leaflearn.writing import make_folder
+    from leaflearn.benchmark.experiments.own_methods import register_from
+    from leaflearn.benchmark.experiments.reproduction import learning_hours, missing_runs
+    from leaflearn.benchmark.experiments.reproduction import reproduce as run_all
+    from leaflearn.benchmark.experiments.spec import load_spec, spec_names
+    from leaflearn.persistence.atomic_files import make_folder
 
     added = register_from(also) if also else []
     specs = [load_spec(name, scale).with_methods(added) for name in names or spec_names()]
@@ -94,9 +94,9 @@ def _choose(specs: list[Spec], methods: str, settings: str) -> list[Spec]:
 
 
 def _run_recovery(spec: Spec, output: Path, seeds: int | None, jobs: int) -> None:
-    from leaflearn.experiments.recovery_records import Records
-    from leaflearn.experiments.recovery_suite import run_suite
-    from leaflearn.writing import make_folder
+    from leaflearn.benchmark.recovery.records import Records
+    from leaflearn.benchmark.recovery.suite import run_suite
+    from leaflearn.persistence.atomic_files import make_folder
 
     asked = {**spec.content["recovery"], **spec.at_scale.get("recovery", {})}
     records = Records(make_folder(output / "recovery") / "records.jsonl")
@@ -106,9 +106,9 @@ def _run_recovery(spec: Spec, output: Path, seeds: int | None, jobs: int) -> Non
 
 def _show(spec: Spec, output: Path) -> None:
     """Print the tables, and write them in every format beside the figures."""
-    from leaflearn.cli.result_files import write_result_files
-    from leaflearn.experiments.renderings import join
-    from leaflearn.experiments.result_tables import tables_of
+    from leaflearn.benchmark.experiments.renderings import join
+    from leaflearn.benchmark.experiments.result_files import write_result_files
+    from leaflearn.benchmark.experiments.result_tables import tables_of
 
     if tables := tables_of(spec, output):
         click.echo(f"\n{spec.content['source']}: {spec.content['title']}\n")

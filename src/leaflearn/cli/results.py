@@ -24,12 +24,12 @@ def results(names: tuple[str, ...], scale: str | None, form: str, folder: Path, 
 
     All of them are shown where no NAME is given.
     """
-    from leaflearn.cli.result_files import write_result_files
-    from leaflearn.experiments.renderings import join
-    from leaflearn.experiments.result_tables import long_table_of, tables_of
-    from leaflearn.experiments.results_page import page_specs, write_page
-    from leaflearn.experiments.spec import SCALES, load_spec, spec_names
-    from leaflearn.writing import write_file
+    from leaflearn.benchmark.experiments.renderings import join
+    from leaflearn.benchmark.experiments.result_files import write_result_files
+    from leaflearn.benchmark.experiments.result_tables import long_table_of, tables_of
+    from leaflearn.benchmark.experiments.results_page import page_specs, write_page
+    from leaflearn.benchmark.experiments.spec import SCALES, load_spec, spec_names
+    from leaflearn.persistence.atomic_files import write_file
 
     if not folder.is_dir():
         raise click.ClickException(f"There is no folder '{folder}'; name one that `leaflearn reproduce` wrote into with --folder.")

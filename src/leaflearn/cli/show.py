@@ -16,8 +16,8 @@ from leaflearn.cli.table_verbs import PATH, load_model, say, say_json, telling_w
 @with_json
 def show(model: Path, local_model: str | None, as_json: bool) -> None:
     """Show what is in a model folder."""
-    from leaflearn.estimators.table_saving import SECTION
     from leaflearn.persistence import read_model
+    from leaflearn.tabular.saving import SECTION
 
     kept = read_model(model)
     files = {name: len(content) for name, content in sorted(kept.parts.items())}

@@ -15,7 +15,7 @@ import click
 from leaflearn.cli.plain_text import printable
 
 if TYPE_CHECKING:
-    from leaflearn.estimators.table_model import TableModel
+    from leaflearn.tabular.table_model import TableModel
 
 IN_WORDS_OF_THE_COMMAND = {  # what warnings of the library advise in Python
     r"n_contexts=(\d+)": r"--contexts \1",
@@ -42,7 +42,7 @@ def telling_warnings(quiet: bool = False) -> Iterator[list[str]]:
 
     Examples
     --------
-    >>> from leaflearn.data.table_text import warn
+    >>> from leaflearn.tabular.text_encoding import warn
     >>> with telling_warnings(quiet=True) as told:
     ...     warn("Column 'a' is empty.")
     >>> told
@@ -136,7 +136,7 @@ def check_model_place(folder: Path) -> None:
     >>> with tempfile.TemporaryDirectory() as parent:
     ...     check_model_place(Path(parent) / "model")
     """
-    from leaflearn.data.table_writing import check_folder
+    from leaflearn.tabular.writing import check_folder
 
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(f"Cannot save to '{folder}': it is a file, and a folder is needed.")
@@ -147,7 +147,7 @@ def check_model_place(folder: Path) -> None:
 
 def load_model(folder: Path, local_model: str | None) -> TableModel:
     """The model of a folder."""
-    from leaflearn.estimators.table_model import TableModel
+    from leaflearn.tabular.table_model import TableModel
 
     return TableModel.load(folder, local_model)
 

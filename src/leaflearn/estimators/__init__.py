@@ -6,6 +6,5 @@ from leaflearn.estimators.loading import load
 from leaflearn.estimators.ranker import LeafRanker
 from leaflearn.estimators.regressor import LeafRegressor
 from leaflearn.estimators.splitting import WithinGroupKFold
-from leaflearn.estimators.telling_columns import find_telling_columns
 
-__all__ = ["Identification", "LeafClassifier", "LeafRanker", "LeafRegressor", "WithinGroupKFold", "find_telling_columns", "load"]
+__all__ = ["Identification", "LeafClassifier", "LeafRanker", "LeafRegressor", "WithinGroupKFold", "load"]

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
+from leaflearn.core.grouped_data import as_labels, encode_groups, find_groups, position_in_group
 from leaflearn.core.training import ROWS_AT_ONCE
 from leaflearn.core.trimming import trim_groups
-from leaflearn.data.grouping import as_labels, encode_groups, find_groups, position_in_group
-from leaflearn.estimators.engines import choose_engine
+from leaflearn.diagnostics.novelty import LIMIT, HeldOut, sum_by_group
+from leaflearn.engines.engine import choose_engine
+from leaflearn.engines.local_models import LocalModels
 from leaflearn.estimators.identification import Identification
-from leaflearn.estimators.inputs import check_rows, check_X
-from leaflearn.estimators.local_models import LocalModels
-from leaflearn.estimators.novelty import LIMIT, HeldOut, sum_by_group
+from leaflearn.estimators.validation import check_rows, check_X
 
 
 class AnsweringContexts:

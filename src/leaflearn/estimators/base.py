@@ -14,30 +14,29 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing, check_random_state, get_tags
 
-from leaflearn.conflict.item_reading import ItemReading
-from leaflearn.conflict.reading import Reading
-from leaflearn.conflict.start import Start
 from leaflearn.core.allocation import Rule
+from leaflearn.core.grouped_data import Examples, encode_groups, renumber
 from leaflearn.core.losses import Loss
 from leaflearn.core.training import Callback, Schedule
-from leaflearn.data.fingerprint import fingerprint
-from leaflearn.data.grouping import encode_groups
+from leaflearn.diagnostics.calibration import find_doubt, posterior
+from leaflearn.diagnostics.checks import diagnose
+from leaflearn.diagnostics.novelty import HeldOut, choose_held_out
+from leaflearn.engines import MakeOptimizer, RecoveryWarning
+from leaflearn.engines.engine import ENGINES
+from leaflearn.engines.fitted_state import Fitting
+from leaflearn.engines.local_models import LocalModels
 from leaflearn.estimators.answering import AnsweringContexts
-from leaflearn.estimators.calibration import find_doubt
-from leaflearn.estimators.changing import ChangingContexts
-from leaflearn.estimators.contexts import ContextSet
-from leaflearn.estimators.diagnostics import diagnose
-from leaflearn.estimators.engine_contract import Examples, Fitting
-from leaflearn.estimators.engines import ENGINES
-from leaflearn.estimators.identification import posterior
-from leaflearn.estimators.inputs import check_rows, check_weights, check_X
-from leaflearn.estimators.local_models import LocalModels
-from leaflearn.estimators.memory import remember, renumber
-from leaflearn.estimators.novelty import HeldOut, choose_held_out
+from leaflearn.estimators.context_updates import ChangingContexts
 from leaflearn.estimators.parameters import check_parameters
 from leaflearn.estimators.sharing import SharedModels
-from leaflearn.estimators.starts import find_start_for, read_conflict, read_labels, starts_from_conflict
-from leaflearn.recipe import MakeOptimizer, RecoveryWarning
+from leaflearn.estimators.validation import check_rows, check_weights, check_X
+from leaflearn.initialization.initialize import find_start_for, read_conflict, read_labels, starts_from_conflict
+from leaflearn.initialization.item_surrogate import ItemReading
+from leaflearn.initialization.start import Start
+from leaflearn.initialization.surrogate import Reading
+from leaflearn.persistence.fingerprint import fingerprint
+from leaflearn.updates.prune_merge import ContextSet
+from leaflearn.updates.replay_buffer import remember
 
 
 class BaseLeaf(AnsweringContexts, ChangingContexts, SharedModels, BaseEstimator):

@@ -10,9 +10,10 @@ from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.metaestimators import available_if
 
+from leaflearn.core.grouped_data import Examples
+from leaflearn.engines.fitted_state import Fitting
 from leaflearn.estimators.base import BaseLeaf
-from leaflearn.estimators.engine_contract import Examples, Fitting
-from leaflearn.estimators.inputs import check_classification_y
+from leaflearn.estimators.validation import check_classification_y
 
 
 def _knows_probabilities(estimator: LeafClassifier) -> bool:
@@ -127,7 +128,7 @@ class LeafClassifier(ClassifierMixin, BaseLeaf):
     outliers_ : ndarray of shape (n_samples,)
         Rows that seem to belong to another context than their group's, and rows whose label the rest of their context contradicts; they
         were left out. Of either kind, none are left out where they are few.
-    memory_ : leaflearn.estimators.engine_contract.Examples
+    memory_ : leaflearn.core.grouped_data.Examples
         At most 2,000 of the training rows, groups of each context in turn, from which `prune`, `merge` and `partial_fit` learn on. They are
         pickled with the estimator; set it to None to forget them, after which none of the three can train.
     selection_ : dict of arrays

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from leaflearn.diagnostics.calibration import posterior
+
 SURE = 0.9  # with abstain=True, a context is named only at this probability or above
 
 
@@ -70,15 +72,3 @@ class Identification:
 
     def __len__(self) -> int:
         return len(self.groups)
-
-
-def posterior(evidence: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Softmax of minus the evidence, rows sum to 1.
-
-    Examples
-    --------
-    >>> posterior(np.array([[0.0, 0.0]]))
-    array([[0.5, 0.5]])
-    """
-    unnormalised = np.exp(evidence.min(1, keepdims=True) - evidence)
-    return unnormalised / unnormalised.sum(1, keepdims=True)

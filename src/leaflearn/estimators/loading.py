@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from leaflearn.core.grouped_data import Examples
+from leaflearn.engines.engine import choose_engine
 from leaflearn.estimators.classifier import LeafClassifier
-from leaflearn.estimators.engine_contract import Examples
-from leaflearn.estimators.engines import choose_engine
-from leaflearn.estimators.kept_models import CLASSES, YOURS, rebuild_local_models
+from leaflearn.estimators.model_io import CLASSES, YOURS, rebuild_local_models
 from leaflearn.estimators.regressor import LeafRegressor
 from leaflearn.estimators.saving import FITTED, STATE
 from leaflearn.persistence import Model, expecting, from_json, read_model, table_from_json, unpack_arrays

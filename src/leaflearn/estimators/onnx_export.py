@@ -20,8 +20,7 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from leaflearn.estimators.inputs import Scaling
-from leaflearn.estimators.local_models import NetworkModels
+from leaflearn.engines.local_models import NetworkModels, Scaling
 from leaflearn.persistence import to_json
 from leaflearn.persistence.whole_folders import write_folder
 

@@ -9,8 +9,8 @@ from typing import Any
 from sklearn.utils import get_tags
 
 from leaflearn.core.training import SCHEDULES, Callback
-from leaflearn.estimators.engines import choose_engine
-from leaflearn.recipe import OPTIMIZERS
+from leaflearn.engines import OPTIMIZERS
+from leaflearn.engines.engine import choose_engine
 
 NAMES: dict[str, Collection[str]] = {"init": ("auto", "conflict", "seeded", "random"), "optimizer": OPTIMIZERS, "schedule": SCHEDULES}
 COUNTS: dict[str, tuple[Any, ...]] = {  # whole numbers, and what else they may be

@@ -16,8 +16,8 @@ from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted
 
+from leaflearn.diagnostics.identifiability import warn_of_few_answers
 from leaflearn.estimators.classifier import LeafClassifier
-from leaflearn.estimators.few_answers import warn_of_few_answers
 from leaflearn.estimators.identification import Identification
 
 Array = NDArray[Any]

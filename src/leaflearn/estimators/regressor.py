@@ -10,10 +10,11 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils import column_or_1d, get_tags
 
+from leaflearn.core.grouped_data import Examples
+from leaflearn.engines.fitted_state import Fitting
+from leaflearn.engines.local_models import NetworkModels
 from leaflearn.estimators.base import BaseLeaf
-from leaflearn.estimators.engine_contract import Examples, Fitting
-from leaflearn.estimators.inputs import check_regression_y
-from leaflearn.estimators.local_models import NetworkModels
+from leaflearn.estimators.validation import check_regression_y
 
 FLOOR = 1e-12  # of the noise variance, in units of the variance of y: a perfect fit still has a posterior
 
@@ -122,7 +123,7 @@ class LeafRegressor(RegressorMixin, BaseLeaf):
         How the start was made, and why.
     outliers_ : ndarray of shape (n_samples,)
         Rows that seem to belong to another context than their group's; they were left out. None are looked for where they are few.
-    memory_ : leaflearn.estimators.engine_contract.Examples
+    memory_ : leaflearn.core.grouped_data.Examples
         At most 2,000 of the training rows, groups of each context in turn, from which `prune`, `merge` and `partial_fit` learn on. They are
         pickled with the estimator; set it to None to forget them, after which none of the three can train.
     selection_ : dict of arrays

@@ -6,8 +6,8 @@ from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from leaflearn.estimators.engine_contract import Examples
-from leaflearn.estimators.kept_models import CLASSES, describe_local_models, describe_object
+from leaflearn.core.grouped_data import Examples
+from leaflearn.estimators.model_io import CLASSES, describe_local_models, describe_object
 from leaflearn.persistence import pack_arrays, table_to_json, to_json
 from leaflearn.persistence.values import Arrays
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils import check_random_state
 
-from leaflearn.data.grouping import encode_groups, position_in_group
+from leaflearn.core.grouped_data import encode_groups, position_in_group
 
 
 class WithinGroupKFold(BaseCrossValidator):

@@ -13,7 +13,7 @@ from leaflearn.persistence.archives import check_archive
 from leaflearn.persistence.arrays import refuse_pickle
 
 TRUSTED = (  # what fitted estimators of scikit-learn are made of, beyond what skops trusts
-    "leaflearn.core.row_losses.ConstantModel",
+    "leaflearn.engines.row_losses.ConstantModel",
     "numpy.dtype",
     *(f"scipy.sparse._{kind}.{kind}_{form}" for kind in ("csr", "csc") for form in ("matrix", "array")),
     "sklearn._loss.loss.HalfTweedieLoss",

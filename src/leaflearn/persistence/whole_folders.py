@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from leaflearn.writing import make_folder
+from leaflearn.persistence.atomic_files import make_folder
 
 LEFT_BEHIND = 24 * 3600  # seconds after which a hidden folder belongs to a run that was killed, and not to one that still writes
 EXCHANGE = 2  # the flag of renameat2 on Linux and of renamex_np on macOS

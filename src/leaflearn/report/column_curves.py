@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leaflearn.data.column_kinds import Column, read_texts
-from leaflearn.data.preparation import Preparation
+from leaflearn.tabular.column_kinds import Column, read_texts
+from leaflearn.tabular.preparation import Preparation
 
 MOST_DRAWN = 6  # contexts with a colour of their own
 N_VALUES = 21  # of a number along which a curve is drawn
@@ -110,7 +110,7 @@ def find_curves(model: Any, X: NDArray[Any], rows: Any = None) -> list[ColumnCur
     Examples
     --------
     >>> import pandas
-    >>> from leaflearn.estimators.table_model import TableModel
+    >>> from leaflearn.tabular.table_model import TableModel
     >>> rng = np.random.default_rng(0)
     >>> site = np.repeat(np.arange(20), 10)
     >>> table = pandas.DataFrame({"site": site, "dose": rng.normal(size=200), "age": rng.normal(size=200)})

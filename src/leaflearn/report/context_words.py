@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leaflearn.estimators.error_intervals import FEWEST_GROUPS, Interval
-from leaflearn.estimators.held_out_errors import HeldOutErrors
 from leaflearn.estimators.identification import SURE
 from leaflearn.report.column_curves import ColumnCurve, ask_each, find_drawn
 from leaflearn.report.curve_words import name_shape, show_answer, show_value
@@ -17,6 +15,8 @@ from leaflearn.report.html_parts import bar, bullets, context_mark, paragraph, t
 from leaflearn.report.interval_words import PERCENT, show_error, show_interval
 from leaflearn.report.number_text import count, show_number, show_share
 from leaflearn.report.safe_text import Html, from_text, isolated, join, name
+from leaflearn.tabular.error_intervals import FEWEST_GROUPS, Interval
+from leaflearn.tabular.held_out_errors import HeldOutErrors
 
 MOST_COLUMNS, MOST_NAMES, MOST_LISTED = 3, 8, 50
 N_ROWS = 500  # of which the mean answer is taken

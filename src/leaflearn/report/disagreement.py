@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from leaflearn.data.preparation import Preparation
 from leaflearn.report.column_curves import ColumnCurve, find_drawn
 from leaflearn.report.context_words import name_answer
 from leaflearn.report.curve_words import show_answer, show_value
@@ -18,6 +17,7 @@ from leaflearn.report.inline_svg import to_inline_svg
 from leaflearn.report.number_text import count, show_number, show_share
 from leaflearn.report.report_charts import draw_categories, draw_curve
 from leaflearn.report.safe_text import Html, isolated, join, name
+from leaflearn.tabular.preparation import Preparation
 
 MOST_CHARTS, MOST_LISTED = 6, 30
 WORTH_DRAWING = 0.1  # of the first column's parting

@@ -62,7 +62,7 @@ def find_examples(model: Any, rows: TrainingRows, columns: Sequence[str]) -> lis
     Examples
     --------
     >>> import pandas
-    >>> from leaflearn.estimators.table_model import TableModel
+    >>> from leaflearn.tabular.table_model import TableModel
     >>> from leaflearn.report.training_rows import read_training_rows
     >>> site, dose = np.repeat(np.arange(20), 10), np.tile(np.linspace(-1.0, 1.0, 10), 20)
     >>> table = pandas.DataFrame({"site": site, "dose": dose, "effect": dose * np.where(site % 2 == 0, 1.0, -1.0)})

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from leaflearn.estimators.error_intervals import Interval
-from leaflearn.estimators.held_out_errors import HeldOutErrors
 from leaflearn.estimators.identification import SURE
 from leaflearn.report.html_parts import bullets, command, facts, paragraph
 from leaflearn.report.interval_words import PERCENT, explain_intervals, show_error, show_interval, tell_gain
 from leaflearn.report.next_commands import ANSWERS, FEW, MODEL, NEW, PICTURES, has_pictures, write_command
 from leaflearn.report.number_text import count, show_share
 from leaflearn.report.safe_text import Html, join, name
+from leaflearn.tabular.error_intervals import Interval
+from leaflearn.tabular.held_out_errors import HeldOutErrors
 
 MOST_NAMES = 5
 MOST_NAMED_CONTEXTS, MOST_NAMED_GROUPS = 3, 12  # in the first paragraph

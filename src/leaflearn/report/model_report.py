@@ -14,7 +14,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from leaflearn.data.preparation import Preparation
+from leaflearn.persistence.atomic_files import write_file
 from leaflearn.report.column_curves import find_curves, find_drawn
 from leaflearn.report.context_words import tell_contexts
 from leaflearn.report.disagreement import tell_disagreement
@@ -29,7 +29,7 @@ from leaflearn.report.origin import Origin, tell_origin
 from leaflearn.report.safe_text import Html, from_text, isolated, join, name
 from leaflearn.report.telling_column import tell_difference
 from leaflearn.report.training_rows import find_background, read_training_rows
-from leaflearn.writing import write_file
+from leaflearn.tabular.preparation import Preparation
 
 N_CELLS = 4  # of an example: the columns on which the contexts part most
 
@@ -59,7 +59,7 @@ def write_report(
     Examples
     --------
     >>> import pandas, tempfile
-    >>> from leaflearn.estimators.table_model import TableModel
+    >>> from leaflearn.tabular.table_model import TableModel
     >>> table = pandas.DataFrame({"dose": [0.1 * i for i in range(40)], "effect": [2.0 * i for i in range(40)]})
     >>> model = TableModel("effect", contexts=1, local_model="linear").fit(table)
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -77,7 +77,7 @@ def render_report(model: Any, frame: Any, origin: Origin, on_stage: Callable[[st
     Examples
     --------
     >>> import pandas
-    >>> from leaflearn.estimators.table_model import TableModel
+    >>> from leaflearn.tabular.table_model import TableModel
     >>> table = pandas.DataFrame({"site": [i // 10 for i in range(40)], "dose": [i % 10 for i in range(40)]})
     >>> model = TableModel("dose2", "site", contexts=1, local_model="linear").fit(table.assign(dose2=2.0 * table.dose))
     >>> "<h2 id='groups-heading'>The groups</h2>" in render_report(model, None, Origin())

@@ -5,8 +5,8 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
-from leaflearn.data.picture_files import PictureFiles
-from leaflearn.estimators.named_local_models import FROM_FILE
+from leaflearn.tabular.images import PictureFiles
+from leaflearn.tabular.local_model_names import FROM_FILE
 
 MODEL, DATA = "MODEL", "DATA.csv"  # where the names of the folder and the table are not known
 NEW, FEW, PICTURES = "NEW.csv", "FEW.csv", "PICTURES"  # what only the reader has

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from leaflearn.data.preparation import Preparation
 from leaflearn.report.findings import count_used
 from leaflearn.report.html_parts import paragraph
 from leaflearn.report.number_text import count, show_share
 from leaflearn.report.safe_text import Html, from_text, join, name, plain
 from leaflearn.report.training_rows import TrainingRows
+from leaflearn.tabular.preparation import Preparation
 
 MOST_COLUMNS, MOST_ROWS = 12, 20
 AGREE = 0.9  # of the groups, weighed by how clearly they tell: below, equally good starts disagree

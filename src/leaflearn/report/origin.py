@@ -45,7 +45,7 @@ def tell_origin(model: Any, origin: Origin, rows: TrainingRows | None) -> Html:
     Examples
     --------
     >>> from types import SimpleNamespace
-    >>> from leaflearn.estimators.table_model import TableModel
+    >>> from leaflearn.tabular.table_model import TableModel
     >>> model = TableModel("effect")
     >>> model.target_, model.local_model_, model.preparation_ = SimpleNamespace(task="regression"), "mlp", None
     >>> model.estimator_ = SimpleNamespace(outliers_=[False] * 40, _fingerprint="0123abcd")
@@ -78,7 +78,7 @@ def list_command(model: Any, origin: Origin) -> list[str]:
 
     Examples
     --------
-    >>> from leaflearn.estimators.table_model import TableModel
+    >>> from leaflearn.tabular.table_model import TableModel
     >>> model = TableModel("the effect", group="site", contexts=2)
     >>> model.preparation_ = None
     >>> " ".join(list_command(model, Origin()))

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leaflearn.data.preparation import Preparation
 from leaflearn.report.column_curves import MISSING, OTHER, THERE, ColumnCurve, ask_each, find_curves, find_drawn
 from leaflearn.report.curve_words import name_shape, show_answer, show_value
 from leaflearn.report.number_text import show_beside
 from leaflearn.report.training_rows import find_background
+from leaflearn.tabular.preparation import Preparation
 
 N_ROWS = 500  # of which answers are compared
 SAME_EVERYWHERE = 3.0  # times as far apart on the whole as along any column: then it is no column
@@ -32,7 +32,7 @@ def tell_difference_from_memory(model: Any, quote: Quote) -> list[str]:
     Examples
     --------
     >>> import pandas
-    >>> from leaflearn.estimators.table_model import TableModel
+    >>> from leaflearn.tabular.table_model import TableModel
     >>> site, dose = np.repeat(np.arange(20), 10), np.tile(np.linspace(-1.0, 1.0, 10), 20)
     >>> table = pandas.DataFrame({"site": site, "dose": dose, "effect": dose * np.where(site % 3 == 0, -1.0, 1.0)})
     >>> model = TableModel("effect", group="site", contexts=2, local_model="linear").fit(table)

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leaflearn.data.fingerprint import fingerprint
-from leaflearn.data.frames import to_frame
-from leaflearn.data.preparation import Preparation
-from leaflearn.data.table_rows import keep_rows_with_group, keep_rows_with_target, name_groups
-from leaflearn.data.table_text import TableWarning
-from leaflearn.data.tables import find_column
-from leaflearn.estimators.inputs import check_X
+from leaflearn.estimators.validation import check_X
+from leaflearn.persistence.fingerprint import fingerprint
+from leaflearn.tabular.frames import to_frame
+from leaflearn.tabular.preparation import Preparation
+from leaflearn.tabular.reading import find_column
+from leaflearn.tabular.rows import keep_rows_with_group, keep_rows_with_target, name_groups
+from leaflearn.tabular.text_encoding import TableWarning
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +57,7 @@ def read_training_rows(model: Any, frame: Any, what: str = "the table") -> Train
     Examples
     --------
     >>> import pandas
-    >>> from leaflearn.estimators.table_model import TableModel
+    >>> from leaflearn.tabular.table_model import TableModel
     >>> table = pandas.DataFrame({"dose": [0.1 * i for i in range(40)], "effect": [2.0 * i for i in range(40)]})
     >>> model = TableModel("effect", contexts=1, local_model="linear").fit(table)
     >>> read_training_rows(model, table).is_same, read_training_rows(model, table[::-1]).is_same

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from leaflearn import LeafClassifier, LeafRegressor
-from leaflearn.estimators import network_parts
+from leaflearn.engines import network_parts
 
 HERE = Path(__file__).parent
 RNG = np.random.default_rng(0)

@@ -1,0 +1,1 @@
+"""The paper's experiments, and tasks whose truth is known."""

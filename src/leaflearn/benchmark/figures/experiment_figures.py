@@ -1,0 +1,151 @@
+"""The figures of `leaflearn reproduce`: from the finished runs of an experiment to pictures, by name of file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from leaflearn.benchmark.experiments.method_names import call
+from leaflearn.benchmark.experiments.parts import make_domains
+from leaflearn.benchmark.experiments.reproduction import finished_runs
+from leaflearn.benchmark.figures.feature_panels import plot_features
+from leaflearn.benchmark.figures.function_panels import FunctionPanel, plot_functions
+from leaflearn.benchmark.figures.iteration_panels import Moment, Training, choose_moments, film, match_curves, plot_training
+from leaflearn.benchmark.figures.recovery_plots import Rate, plot_rates_compactly
+from leaflearn.benchmark.methods import METHODS
+from leaflearn.benchmark.recovery.records import Records
+from leaflearn.benchmark.recovery.summary import summarize
+from leaflearn.benchmark.recovery.tasks import TASKS
+from leaflearn.report.page import to_png
+
+if TYPE_CHECKING:
+    from leaflearn.benchmark.experiments.spec import Run, Spec
+
+Result = dict[str, Any]
+SHOWN_MOMENTS = 7  # and the boundaries: two rows of four
+SELDOM = 0.02  # share of the groups: a local model that serves fewer is idle
+RULE_NAMES = {"default": "leaflearn", "hard": "LEAF", "sampled": "LEAF-EM", "soft": "EM"}  # as readers of the paper know them
+
+
+def draw(spec: Spec, output: Path) -> dict[str, bytes]:
+    """The figures of an experiment; none for tables, and where nothing was run.
+
+    Of several seeds, that of the median error is drawn; of an even number, the better one in the middle.
+
+    Examples
+    --------
+    >>> from leaflearn.benchmark.experiments.spec import load_spec
+    >>> draw(load_spec("fig-regression"), Path("nowhere"))
+    {}
+    """
+    if spec.content["show"] == "success":
+        return _draw_success(spec, output / "recovery" / "records.jsonl")
+    drawn_by = DRAWN.get(spec.content["show"])
+    seeds: dict[tuple[str, str], list[tuple[Run, Result]]] = {}
+    for run, folder in finished_runs(spec, output / "runs") if drawn_by else ():
+        seeds.setdefault((run.setting, run.method), []).append((run, folder.result))
+    return drawn_by(spec, [_choose_middle(each) for each in seeds.values()]) if drawn_by and seeds else {}
+
+
+def _choose_middle(seeds: list[tuple[Run, Result]]) -> tuple[Run, Result]:
+    """The seed of the median error, which is the mean over domains."""
+    return sorted(seeds, key=lambda each: float(np.mean(_errors(each[1]))))[(len(seeds) - 1) // 2]
+
+
+def _errors(result: Result) -> list[float]:
+    """In every domain, by the protocol that the method is shown by."""
+    return list(next(iter(result["errors"].values())))
+
+
+def _draw_success(spec: Spec, path: Path) -> dict[str, bytes]:
+    """Only what the experiment names: the file may hold records of other rules and tasks."""
+    asked = {**spec.content["recovery"], **spec.at_scale.get("recovery", {})}
+    lines = [line for line in summarize(Records(path).all()) if line.task in asked["tasks"] and line.rule in asked["rules"]]
+    rates = [
+        Rate(line.task, RULE_NAMES.get(line.rule, line.rule), line.rate, line.low, line.high, None, "", TASKS[line.task].about)
+        for line in lines
+    ]
+    return {f"{spec.name}-{spec.scale}.png": to_png(plot_rates_compactly(rates))} if rates else {}
+
+
+def _draw_curves(spec: Spec, finished: list[tuple[Run, Result]]) -> dict[str, bytes]:
+    x, functions, names = _functions(finished[0][0])
+    panels = []
+    for run, result in finished:
+        note = "RMSE " + " / ".join(f"{error:.2f}" for error in _errors(result))
+        drawn = np.asarray(result["curves"]["x"]), np.asarray(result["curves"]["curves"])
+        panels.append(FunctionPanel(_title(run), *drawn, note, _idle(result), _adapted_to(run, len(names))))
+    return {f"{spec.name}-{spec.scale}.png": to_png(plot_functions(x, functions, names, panels))}
+
+
+def _functions(run: Run) -> tuple[Any, Any, tuple[str, ...]]:
+    """Where the functions are tested (G,), their values there (D, G), and their names."""
+    domains = make_domains(run.settings["dataset"])
+    x = np.asarray(domains.domains[0].test.x)[:, 0]
+    return x, np.stack([np.asarray(domain.test.y).ravel() for domain in domains]), tuple(domains.names)
+
+
+def _title(run: Run) -> str:
+    return f"{call(run.method)}, {run.setting}" if run.setting else call(run.method)
+
+
+def _adapted_to(run: Run, n_domains: int) -> tuple[int, ...]:
+    """The domain of each curve of a method that adapts; nobody knows it of contexts."""
+    return tuple(range(n_domains)) if hasattr(METHODS[run.settings["method"]["name"]], "adapt") else ()
+
+
+def _idle(result: Result) -> tuple[bool, ...]:
+    usage = result.get("usage")
+    return tuple(share < SELDOM for share in usage) if usage else ()
+
+
+def _draw_iterations(spec: Spec, finished: list[tuple[Run, Result]]) -> dict[str, bytes]:
+    trainings = {run.method: _follow(run, result["snapshots"]) for run, result in finished}
+    shown = choose_moments([training.moments for training in trainings.values()], SHOWN_MOMENTS)
+    drawn = {}
+    for method, training in trainings.items():
+        drawn[f"{spec.name}-{method}-{spec.scale}.png"] = to_png(plot_training(training, shown))
+        drawn[f"{spec.name}-{method}-{spec.scale}.gif"] = film(training)
+    return drawn
+
+
+def _follow(run: Run, snapshots: dict[str, Any]) -> Training:
+    """The run from snapshot to snapshot; contexts have the colours of the functions that they end at."""
+    x, functions, names = _functions(run)
+    moments = [
+        Moment(f"epoch {epoch}", np.asarray(shot["x"]), np.asarray(shot["curves"]), np.concatenate([np.asarray(p) for p in shot["points"]]))
+        for epoch, shot in sorted(snapshots.items(), key=lambda item: int(item[0]))
+    ]
+    at_curves = np.stack([np.interp(moments[-1].x, x, function) for function in functions])
+    return Training(call(run.method), moments, names, match_curves(moments[-1].curves, at_curves))
+
+
+def _draw_features(spec: Spec, finished: list[tuple[Run, Result]]) -> dict[str, bytes]:
+    drawn = {}
+    for run, result in finished:
+        told = result["features"]
+        labels = {domain: told["labels"][domain] for domain in result["domains"]}
+        points = [np.asarray(of_model) for of_model in told["points"]]
+        figure = plot_features(call(run.method), points, labels, told["classes"], _name_models(told, result["domains"]))
+        drawn[f"{spec.name}-{run.method}-{spec.scale}.png"] = to_png(figure)
+    return drawn
+
+
+def _name_models(told: dict[str, Any], domains: list[str]) -> list[str]:
+    """Each local model by the domain that it answers best, one to one, with its error there."""
+    names = [f"model {k}" for k in range(len(told["points"]))]
+    if "errors" in told:  # records of earlier versions have none
+        for k, d in zip(*linear_sum_assignment(told["errors"]), strict=True):
+            names[k] = f"model for {domains[d]}\n{100 * told['errors'][k][d]:.1f} % wrong"
+    return names
+
+
+DRAWN: dict[str, Callable[[Spec, list[tuple[Run, Result]]], dict[str, bytes]]] = {
+    "curves": _draw_curves,
+    "iterations": _draw_iterations,
+    "features": _draw_features,
+}

@@ -1,0 +1,48 @@
+"""Empirical risk minimisation: one model for all, which learns the average of the answers."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from leaflearn.benchmark.methods.contract import Method, Told, as_answers, descend
+from leaflearn.benchmark.methods.registry import register
+from leaflearn.core.batches import Batches
+
+
+@register("erm")
+class ERM(Method):
+    """One model.
+
+    Examples
+    --------
+    >>> ERM().name
+    'erm'
+    """
+
+    def build(self) -> None:
+        """One network."""
+        self.network = self.problem.network(self.problem.n_outputs)
+        self.optimizer = self.problem.optimizer(self.network.parameters())
+
+    def learn(self, batches: Batches, told: Told | None) -> dict[str, float]:
+        """The mean loss of all rows."""
+        self.network.train()
+        return {"loss": descend(self.optimizer, self.problem.loss(self.network(batches.x), batches.y).mean())}
+
+    def answer(self, x: Tensor) -> Tensor:
+        """One answer for all, (N, 1, D)."""
+        return as_answers(self.network.eval()(x), self.problem.is_classification)[:, None]
+
+
+@register("erm-top-k")
+class ERMTopK(ERM):
+    """One model, whose k best labels are taken for the labels of the k domains.
+
+    Examples
+    --------
+    >>> ERMTopK.gives_label_set
+    True
+    """
+
+    claims = frozenset({"classification"})
+    gives_label_set = True

@@ -1,0 +1,174 @@
+"""Modular meta-learning (Alet et al., 2018, BounceGrad): a few small modules, of which every group adds up its own choice.
+
+    structure   which modules a group's answer is the sum of, found by simulated annealing on the loss of the group's support rows
+    modules     learn by gradient descent from the loss of the query rows under that structure
+
+The paper says five modules 1-16-16-1, composed by sum. How many are added up it does not say; here it is two, the number of the published
+implementation's own example of sums, in which a module may be taken twice. There the groups are few and each keeps its structure from step
+to step; here groups are drawn afresh, so each update anneals from a structure at random, at a temperature that falls over the run.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from leaflearn.benchmark.methods.contract import Method, Told, descend
+from leaflearn.benchmark.methods.maml import Answer, check_labelled, halve
+from leaflearn.benchmark.methods.registry import register
+from leaflearn.core.batches import Batches
+from leaflearn.core.model_set import make_model_set
+from leaflearn.engines.networks import mlp
+
+HIDDEN = (16, 16)
+SEARCHES = 16  # for the structure of a domain, once learning is over
+
+
+@register("modular")
+class Modular(Method):
+    """A sum of modules, chosen anew for every group.
+
+    Parameters
+    ----------
+    n_modules, n_slots
+        Modules there are, and modules that are added up.
+    learning_rate
+        Of Adam, by which the modules learn.
+    n_proposals
+        Changes of one slot that are tried for each group in an update; five times as many where `adapt` searches.
+    hot, cold
+        The temperature at the start and at the end of a run, in units of the loss.
+
+    Examples
+    --------
+    >>> Modular(n_modules=8).n_modules
+    8
+    """
+
+    claims = frozenset({"regression"})
+    paper_group_size: ClassVar[int] = 4
+    paper_steps: ClassVar[int] = 3_000
+
+    def __init__(
+        self, *, n_modules: int = 5, n_slots: int = 2, learning_rate: float = 0.003, n_proposals: int = 20,
+        hot: float = 1.0, cold: float = 0.001,
+    ) -> None:  # fmt: skip
+        if not 0 < cold <= hot:
+            raise ValueError(f"The temperature falls from {hot} to {cold}, but `hot` must be at least `cold`, and both above 0.")
+        self.n_modules, self.n_slots, self.learning_rate = n_modules, n_slots, learning_rate
+        self.n_proposals, self.hot, self.cold = n_proposals, hot, cold
+
+    def build(self) -> None:
+        """The modules, as one batched program."""
+        n_inputs = int(torch.Size(self.problem.input_shape).numel())
+        self.modules = make_model_set(lambda: mlp(n_inputs, self.problem.n_outputs, HIDDEN), (self.n_modules,))
+        self.optimizer = torch.optim.Adam(self.modules.parameters(), self.learning_rate)
+
+    def learn(self, batches: Batches, told: Told | None) -> dict[str, float]:
+        """Anneal the structures on the support, then let the modules learn from the query; all groups count the same."""
+        parts = halve(batches)
+        outputs = self.modules(batches.x.flatten(1))  #                         (M, N, D)
+        support = Rows(outputs[:, parts.support].detach(), batches.y[parts.support], batches.group[parts.support], batches.n_groups)
+        temperatures = torch.full((self.n_proposals,), self._temperature(self.progress))
+        last, _ = anneal(support, self.n_slots, temperatures, self.generator)
+        query = Rows(outputs[:, parts.query], batches.y[parts.query], batches.group[parts.query], batches.n_groups)
+        return {"loss": descend(self.optimizer, query.loss(last).mean()), "support_loss": float(support.loss(last).mean())}
+
+    def answer(self, x: Tensor) -> Tensor:
+        """The mean answer of all structures, (N, 1, D): what is said before anything is known of the domain."""
+        return self.n_slots * self.modules(x.flatten(1)).mean(0)[:, None]
+
+    def find_structure(self, x: Tensor, y: Tensor) -> Tensor:
+        """The modules whose sum explains these labelled rows best, of all that annealing tries, in rising order, (n_slots,).
+
+        One search may end where no change of a single module helps though a change of two would, so there are several at once, each
+        with a temperature that falls from `hot` to `cold`. They draw from a generator of their own: asking leaves learning as it is.
+        """
+        check_labelled(x, y, row=(self.problem.n_outputs,))
+        with torch.no_grad():
+            outputs = self.modules(x.flatten(1)).repeat(1, SEARCHES, 1)  #      (M, SEARCHES * N, D)
+        rows = Rows(outputs, y.repeat(SEARCHES, 1), torch.arange(SEARCHES).repeat_interleave(len(x)), SEARCHES)
+        temperatures = torch.tensor([self._temperature(progress) for progress in torch.linspace(0, 1, 5 * self.n_proposals).tolist()])
+        _, best = anneal(rows, self.n_slots, temperatures, torch.Generator().manual_seed(self.problem.seed))
+        return best[rows.loss(best).argmin()].sort().values
+
+    def adapt(self, x: Tensor, y: Tensor) -> Answer:
+        """The sum of the modules that explain these labelled rows best, (N, ...) to (N, D); later learning does not change it."""
+        structure, modules = self.find_structure(x, y), copy.deepcopy(self.modules)
+
+        def answer(x: Tensor) -> Tensor:
+            with torch.no_grad():
+                return modules(x.flatten(1))[structure].sum(0)
+
+        return answer
+
+    def _temperature(self, progress: float) -> float:
+        return float(self.hot * (self.cold / self.hot) ** progress)
+
+
+class Rows:
+    """Rows of some groups with what each module says to them.
+
+    Parameters
+    ----------
+    outputs, y, group
+        What the modules say (M, N, D), the targets (N, D), and the group of each row (N,).
+    n_groups
+        How many groups there are.
+
+    Examples
+    --------
+    >>> rows = Rows(torch.tensor([[[1.0]], [[5.0]]]), torch.tensor([[6.0]]), torch.tensor([0]), 1)
+    >>> rows.loss(torch.tensor([[0, 1]])), rows.loss(torch.tensor([[0, 0]]))
+    (tensor([0.]), tensor([16.]))
+    """
+
+    def __init__(self, outputs: Tensor, y: Tensor, group: Tensor, n_groups: int) -> None:
+        self.outputs, self.y, self.group = outputs, y, group
+        self._share = 1.0 / torch.bincount(group, minlength=n_groups)  # of a row in its group's mean
+
+    def loss(self, structure: Tensor) -> Tensor:
+        """Mean squared error of every group under its structure (B, n_slots), shape (B,)."""
+        chosen = structure[self.group]  #                                       (N, n_slots)
+        prediction = self.outputs[chosen, torch.arange(len(chosen))[:, None]].sum(1)  # (N, D)
+        losses = (prediction - self.y).square().mean(-1)
+        return torch.zeros_like(self._share).index_add(0, self.group, losses) * self._share
+
+    @property
+    def n_groups(self) -> int:
+        """How many groups there are."""
+        return len(self._share)
+
+
+def anneal(rows: Rows, n_slots: int, temperatures: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Simulated annealing from a structure at random, for all groups at once: the last structures and the best, both (B, n_slots).
+
+    At every temperature one slot of each group is filled with a module at random; what is better stays, and what is worse stays with
+    probability exp(-rise of the loss / temperature).
+
+    Examples
+    --------
+    >>> outputs = torch.tensor([1.0, 5.0, 9.0])[:, None, None].expand(3, 2, 1)  # three constants, two rows
+    >>> rows = Rows(outputs, torch.tensor([[6.0], [14.0]]), torch.tensor([0, 1]), 2)
+    >>> last, best = anneal(rows, 2, torch.full((50,), 0.1), torch.Generator().manual_seed(0))
+    >>> best.sort().values
+    tensor([[0, 1],
+            [1, 2]])
+    """
+    n_modules, groups = len(rows.outputs), torch.arange(rows.n_groups)
+    structure = torch.randint(n_modules, (rows.n_groups, n_slots), generator=generator)
+    loss = rows.loss(structure)
+    best, best_loss = structure, loss
+    for temperature in temperatures:
+        proposal = structure.clone()
+        slot = torch.randint(n_slots, (rows.n_groups,), generator=generator)
+        proposal[groups, slot] = torch.randint(n_modules, (rows.n_groups,), generator=generator)
+        proposed = rows.loss(proposal)
+        accept = torch.rand(rows.n_groups, generator=generator) < torch.exp((loss - proposed) / temperature)
+        structure, loss = torch.where(accept[:, None], proposal, structure), torch.where(accept, proposed, loss)
+        better = loss < best_loss
+        best, best_loss = torch.where(better[:, None], structure, best), torch.where(better, loss, best_loss)
+    return structure, best

@@ -1,0 +1,1 @@
+"""How often contexts are recovered on tasks whose truth is known."""

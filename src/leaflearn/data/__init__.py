@@ -1,1 +1,0 @@
-"""What is learnt from: grouped examples for a learner, domains and their truth for a benchmark."""

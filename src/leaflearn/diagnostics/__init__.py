@@ -1,0 +1,1 @@
+"""Checks of data and of fits: what can be seen without the truth."""

@@ -1,0 +1,168 @@
+"""The fitted local models behind an estimator, asked in one way whatever they are made of.
+
+outputs(X)    what each local model answers: values in the units of y, or probabilities     (N, K, D)
+losses(X, y)  loss of every row under every local model, in the units of training           (N, K)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from leaflearn.core.losses import Loss
+from leaflearn.core.training import ROWS_AT_ONCE
+from leaflearn.engines.row_losses import Fitted, RowLosses
+
+Floats = NDArray[np.float64]
+
+
+class LocalModels(Protocol):
+    """What an estimator asks of its fitted local models."""
+
+    @property
+    def models(self) -> list[Any]:
+        """The fitted models themselves."""
+
+    def outputs(self, X: Any) -> Floats:
+        """What each local model answers, shape (N, K, D)."""
+
+    def losses(self, X: Any, y: NDArray[Any]) -> Floats:
+        """Loss of every row under every local model, shape (N, K)."""
+
+    def reordered(self, order: NDArray[np.intp]) -> Self:
+        """The same local models in another order, or some of them."""
+
+    def joined(self, others: Self) -> Self:
+        """These, and then those."""
+
+
+@dataclass(frozen=True)
+class NetworkModels:
+    """Torch modules, with the scaling that was put around them (None for modules of the user's own)."""
+
+    models: list[nn.Module]
+    loss: Loss
+    x_scaling: Scaling | None
+    y_scaling: Scaling | None
+    is_classifier: bool
+    device: str
+
+    def outputs(self, X: NDArray[Any]) -> Floats:
+        raw = np.concatenate([self._raw(X[rows]).cpu().numpy() for rows in _slices(len(X))])
+        return self.y_scaling.undo(raw) if self.y_scaling else raw
+
+    def losses(self, X: NDArray[Any], y: NDArray[Any]) -> Floats:
+        return np.concatenate([self._losses(X[rows], y[rows]) for rows in _slices(len(X))])
+
+    def reordered(self, order: NDArray[np.intp]) -> NetworkModels:
+        return replace(self, models=[self.models[k] for k in order])
+
+    def joined(self, others: NetworkModels) -> NetworkModels:
+        return replace(self, models=[*self.models, *others.models])
+
+    def _raw(self, X: NDArray[Any]) -> Tensor:
+        answers = self._logits(X)
+        return torch.softmax(answers.double(), -1) if self.is_classifier else answers
+
+    @torch.no_grad()
+    def _logits(self, X: NDArray[Any]) -> Tensor:
+        x = to_tensor(self.x_scaling.apply(X) if self.x_scaling else X, _dtype(self.models[0]), self.device)
+        return torch.stack([module.eval()(x) for module in self.models], 1)  #      (N, K, D)
+
+    def _losses(self, X: NDArray[Any], y: NDArray[Any]) -> Floats:
+        target = self.y_scaling.apply(y) if self.y_scaling else y
+        answers = self._logits(X).transpose(0, 1).double()  #                       (K, N, D)
+        goal = torch.as_tensor(target, device=self.device)
+        return self.loss(answers, goal if self.is_classifier else goal.double()).T.cpu().numpy()
+
+
+@dataclass(frozen=True)
+class RefittedModels:
+    """Scikit-learn models, each fitted on the rows of its context."""
+
+    fitted: list[Fitted]
+    row_losses: RowLosses
+    n_classes: int = 0  # 0 in regression
+
+    @property
+    def models(self) -> list[Any]:
+        return [fitted.model for fitted in self.fitted]
+
+    def outputs(self, X: Any) -> Floats:
+        answers = [self._probabilities(model, X) if self.n_classes else model.predict(X) for model in self.models]
+        return np.stack([np.asarray(answer, dtype=np.float64).reshape(X.shape[0], -1) for answer in answers], 1)
+
+    def losses(self, X: Any, y: NDArray[Any]) -> Floats:
+        return np.stack([self.row_losses(fitted, X, y) for fitted in self.fitted], 1)
+
+    def reordered(self, order: NDArray[np.intp]) -> RefittedModels:
+        return replace(self, fitted=[self.fitted[k] for k in order])
+
+    def joined(self, others: RefittedModels) -> RefittedModels:
+        return replace(self, fitted=[*self.fitted, *others.fitted])
+
+    def _probabilities(self, model: Any, X: Any) -> Floats:
+        """Columns for all classes: a context may have met only some of them."""
+        table = np.zeros((X.shape[0], self.n_classes))  #                           (N, C)
+        if hasattr(model, "predict_proba"):
+            table[:, np.asarray(model.classes_, dtype=int)] = model.predict_proba(X)
+        else:
+            table[np.arange(len(table)), np.asarray(model.predict(X), dtype=int)] = 1.0
+        return table
+
+
+def to_tensor(values: NDArray[Any], dtype: torch.dtype, device: str) -> Tensor:
+    """An array as a tensor of that type, where the models are.
+
+    Examples
+    --------
+    >>> to_tensor(np.ones(1), torch.float32, "cpu")
+    tensor([1.])
+    """
+    return torch.as_tensor(np.ascontiguousarray(values), dtype=dtype, device=device)
+
+
+def _slices(n_rows: int) -> list[slice]:
+    return [slice(start, start + ROWS_AT_ONCE) for start in range(0, n_rows, ROWS_AT_ONCE)]
+
+
+def _dtype(module: nn.Module) -> torch.dtype:
+    return next((p.dtype for p in module.parameters()), torch.float32)
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """Shift and scale of each column, so that networks see numbers around one.
+
+    Examples
+    --------
+    >>> scaling = Scaling.of(np.array([[0.0], [2.0]]))
+    >>> scaling.apply(np.array([[4.0]]))
+    array([[3.]])
+    >>> scaling.undo(np.array([[3.0]]))
+    array([[4.]])
+    """
+
+    center: NDArray[np.float64]
+    scale: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, values: NDArray[Any]) -> Scaling:
+        """Mean and standard deviation of each column; a constant column keeps its unit."""
+        center, scale = values.mean(0, dtype=np.float64), values.std(0, dtype=np.float64)
+        # Rounding leaves a constant column with a tiny deviation of its own; dividing by it would blow up the next value that differs.
+        constant = scale <= 1e-12 * np.maximum(np.abs(center), 1e-300)
+        return cls(center, np.where(constant, 1.0, scale))
+
+    def apply(self, values: NDArray[Any]) -> NDArray[np.float64]:
+        """Into standard units."""
+        return (values - self.center) / self.scale
+
+    def undo(self, values: NDArray[Any]) -> NDArray[np.float64]:
+        """Back into the user's units."""
+        return values * self.scale + self.center

@@ -1,0 +1,77 @@
+"""Local models by their names, for those who do not write Python, or by the file that a factory of theirs is in."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from leaflearn.engines.networks import convnet
+
+NAMES = ("mlp", "linear", "boosting", "convnet")
+FROM_FILE = "module:"
+FREELY = 10.0  # may lines follow the few answers to an item, in scikit-learn's unit of such freedom
+
+
+def make_named(name: str, is_classifier: bool, of_items: bool = False) -> Any:
+    """What `local_model` of an estimator has to be for this name.
+
+    Where most inputs say which item a row is about (`of_items`), straight lines see them as they are: in standard units an item with few
+    answers would be a large number, and be learnt by heart.
+
+    Examples
+    --------
+    >>> make_named("mlp", is_classifier=True) is None
+    True
+    >>> make_named("tree", is_classifier=True)
+    Traceback (most recent call last):
+    ...
+    ValueError: There is no local model called 'tree'; choose one of mlp, linear, boosting, convnet, or module:PATH.py:FACTORY.
+    """
+    if name.startswith(FROM_FILE):
+        return load_factory(name)
+    if name == "linear":
+        if of_items:
+            return LogisticRegression(C=FREELY, max_iter=1000) if is_classifier else Ridge(alpha=1 / FREELY)
+        return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000) if is_classifier else Ridge())
+    if name == "boosting":
+        return HistGradientBoostingClassifier() if is_classifier else HistGradientBoostingRegressor()
+    if name not in NAMES:
+        raise ValueError(f"There is no local model called {name!r}; choose one of {', '.join(NAMES)}, or module:PATH.py:FACTORY.")
+    return convnet if name == "convnet" else None
+
+
+def load_factory(name: str) -> Callable[..., Any]:
+    """The factory of torch modules that `module:PATH.py:FACTORY` names. This runs the file.
+
+    Examples
+    --------
+    >>> load_factory("module:net.py")
+    Traceback (most recent call last):
+    ...
+    ValueError: 'module:net.py' does not say where the factory is; write module:PATH.py:FACTORY.
+    """
+    place, _, attribute = name.removeprefix(FROM_FILE).rpartition(":")
+    path = Path(place)
+    if not place or not attribute:
+        raise ValueError(f"{name!r} does not say where the factory is; write module:PATH.py:FACTORY.")
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no file '{path}' to take the factory '{attribute}' from.")
+    specification = importlib.util.spec_from_file_location(f"leaflearn_factory_{path.stem}", path)
+    if specification is None or specification.loader is None:
+        raise ValueError(f"'{path}' is not a Python file; its name must end in .py.")
+    module = importlib.util.module_from_spec(specification)
+    try:
+        specification.loader.exec_module(module)
+    except Exception as error:  # whatever the user's own code does
+        raise ValueError(f"'{path}' cannot be run ({type(error).__name__}: {error}).") from error
+    if not callable(getattr(module, attribute, None)):
+        raise ValueError(f"'{path}' has no function or class '{attribute}'; name one that makes a torch.nn.Module.")
+    factory: Callable[..., Any] = getattr(module, attribute)
+    return factory

@@ -1,0 +1,1 @@
+"""What changes a fitted model: prune, merge, partial_fit."""

@@ -1,0 +1,181 @@
+"""The stream of meta-batches: every row once an epoch, fresh groups each epoch, the same ones for the same seed, no domain in sight."""
+
+import dataclasses
+import itertools
+
+import numpy as np
+import pytest
+import torch
+
+from leaflearn.benchmark.datasets import DATASETS
+from leaflearn.benchmark.datasets.domains import Domain, DomainSet
+from leaflearn.benchmark.datasets.sources import Examples, Pictures
+from leaflearn.benchmark.datasets.streaming import BilevelSampler
+from leaflearn.core.batches import Batches
+
+X = np.arange(103.0)[:, None]
+ROW = np.arange(103)
+SHARED = DomainSet(
+    "shared",
+    (Domain("a", Examples(X, ROW % 3), Examples(X, ROW % 3)), Domain("b", Examples(X, 3 + ROW % 5), Examples(X, 3 + ROW % 5))),
+    n_groups=10,
+    group_size=4,
+    classes=tuple("abcdefgh"),
+)
+APART = DomainSet(
+    "apart", tuple(Domain(name, table := Examples(X[:50] + 1000 * d, np.full(50, d)), table) for d, name in enumerate("ab")),
+    n_groups=10, group_size=5, classes=("no", "yes"),
+)  # fmt: skip
+
+
+def gather(sampler, number=0):
+    """The whole epoch: rows, targets, group ids and true domains, flat."""
+    steps = list(sampler.epoch(number))
+    x = torch.cat([batches.x for batches, _ in steps])
+    y = torch.cat([batches.y for batches, _ in steps])
+    group = torch.cat([batches.group_id[batches.group] for batches, _ in steps])
+    return x[:, 0].numpy(), y.numpy(), group.numpy(), np.concatenate([truth.domain for _, truth in steps])
+
+
+def test_an_epoch_deals_every_input_once_where_domains_share_them():
+    x, _, group, domain = gather(BilevelSampler(SHARED, groups_per_step=7))
+    assert sorted(x) == list(range(103))
+    assert np.bincount(group).tolist() == [4] * 25 + [3]  # 103 rows in groups of 4
+    assert len(domain) == 26
+
+
+def test_targets_are_those_of_the_groups_domain():
+    x, y, group, domain = gather(BilevelSampler(SHARED))
+    row = x.astype(int)
+    assert np.array_equal(y, np.where(domain[group] == 0, row % 3, 3 + row % 5))
+    assert set(domain) == {0, 1}
+
+
+def test_each_table_is_dealt_to_its_end_before_a_row_returns():
+    x, y, _, _ = gather(BilevelSampler(APART))
+    assert np.array_equal(x >= 1000, y == 1)
+    for d in (0, 1):
+        _, counts = np.unique(x[y == d], return_counts=True)
+        assert counts.max() - (counts.min() if (y == d).sum() >= 50 else 0) <= 1
+
+
+def test_epochs_differ_and_can_be_drawn_in_any_order():
+    sampler = BilevelSampler(SHARED, random_state=3)
+    first, second = gather(sampler, 0), gather(sampler, 1)
+    assert not np.array_equal(first[0], second[0])
+    assert all(np.array_equal(a, b) for a, b in zip(second, gather(BilevelSampler(SHARED, random_state=3), 1), strict=True))
+    assert not np.array_equal(first[0], gather(BilevelSampler(SHARED, random_state=4), 0)[0])
+    assert set(first[2]).isdisjoint(second[2])  # a fresh group is a new group
+
+
+def test_with_replacement_rows_come_again():
+    x, *_ = gather(BilevelSampler(SHARED, replacement=True))
+    assert len(x) == 104
+    assert len(set(x)) < 90
+
+
+def test_steps_are_counted_and_of_the_size_asked_for():
+    sampler = BilevelSampler(SHARED, group_size=2, groups_per_step=10, groups_per_epoch=25)
+    assert len(sampler) == 3
+    assert [batches.n_groups for batches, _ in sampler.epoch(0)] == [10, 10, 5]
+
+
+def test_sources_without_end_give_the_domain_sets_own_number_of_groups():
+    sampler = BilevelSampler(DATASETS["functions"](), groups_per_step=100)
+    steps = list(sampler.epoch(0))
+    assert [batches.n_groups for batches, _ in steps] == [100, 100, 50]
+    assert steps[0][0].y.shape == (200, 1)
+    assert steps[0][0].y.dtype == torch.float32
+
+
+def test_pictures_become_numbers_when_they_are_dealt():
+    pictures = Pictures(np.full((6, 3, 2, 2), 255, dtype=np.uint8))
+    table = Examples(pictures, np.zeros(6, dtype=np.int64))
+    data = DomainSet("white", (Domain("a", table, table),), n_groups=1, group_size=1, classes=("x",))
+    for batches, _ in BilevelSampler(data).epoch(0):
+        assert batches.x.dtype == torch.float32
+        assert torch.equal(batches.x, torch.ones(6, 3, 2, 2))
+        assert batches.y.dtype == torch.int64
+
+
+@pytest.mark.parametrize("data", [SHARED, APART], ids=["shared", "apart"])
+def test_an_input_keeps_its_number_and_the_number_does_not_tell_the_domain(data):
+    sampler, input_of = BilevelSampler(data, mixing=0.3), {}
+    numbers, domains = [], []
+    for batches, truth in itertools.chain(sampler.epoch(0), sampler.epoch(1)):
+        for number, x in zip(batches.index.tolist(), batches.x[:, 0].tolist(), strict=True):
+            assert input_of.setdefault(number, x) == x
+        numbers += batches.index.tolist()
+        domains += truth.row_domain.tolist()
+    assert len(set(input_of.values())) == len(input_of)  # nor do two inputs share a number
+    assert set(input_of) <= set(range(sampler.n_rows))
+    assert abs(np.corrcoef(numbers, domains)[0, 1]) < 0.3
+
+
+def test_inputs_that_are_drawn_anew_have_no_number():
+    batches, _ = next(BilevelSampler(DATASETS["functions"]()).epoch(0))
+    assert batches.index is None
+
+
+OPPOSITE = dataclasses.replace(
+    APART,
+    domains=tuple(Domain(domain.name, table := Examples(domain.train.x, (ROW[:50] + d) % 2), table) for d, domain in enumerate(APART)),
+)
+
+
+@pytest.mark.parametrize("data", [SHARED, OPPOSITE], ids=["shared", "apart"])
+def test_wrong_labels_stay_through_the_epochs_and_come_as_often_as_asked_for(data):
+    sampler, wrong = BilevelSampler(data, mixing=0.2, label_noise=0.2, random_state=1), {}
+    for batches, truth in itertools.chain(*(sampler.epoch(number) for number in range(20))):
+        keys = zip(batches.index.tolist(), truth.row_domain.tolist(), strict=True)
+        for key, is_wrong, y in zip(keys, truth.mislabelled.tolist(), batches.y.tolist(), strict=True):
+            assert wrong.setdefault(key, (is_wrong, y)) == (is_wrong, y)
+    assert np.mean([is_wrong for is_wrong, _ in wrong.values()]) == pytest.approx(0.2, abs=0.02)
+
+
+def test_noise_does_not_change_what_else_is_drawn():
+    clean, noisy = gather(BilevelSampler(SHARED)), gather(BilevelSampler(SHARED, mixing=0.5, label_noise=0.5))
+    assert np.array_equal(clean[0], noisy[0])
+    assert np.array_equal(clean[3], noisy[3])
+    assert not np.array_equal(clean[1], noisy[1])
+
+
+def test_a_domain_that_never_comes_up_has_no_share_in_the_epoch():
+    data = dataclasses.replace(APART, shares=(1.0, 0.0))
+    x, *_ = gather(BilevelSampler(data))
+    assert sorted(x) == list(range(50))
+
+
+def test_what_cannot_be_is_refused_before_the_first_step():
+    with pytest.raises(ValueError, match=r"^`mixing` is the probability"):
+        BilevelSampler(SHARED, mixing=2)
+    with pytest.raises(ValueError, match=r"^`group_size` must be a whole number of at least 1; it is \(1, 4\)\.$"):
+        BilevelSampler(SHARED, group_size=(1, 4))
+
+
+def test_the_truth_stays_outside_the_batches():
+    batches, _ = next(iter(BilevelSampler(SHARED).epoch(0)))
+    assert type(batches) is Batches
+    assert not {"domain", "truth", "label_sets"} & {field.name for field in dataclasses.fields(batches)}
+
+
+@pytest.mark.parametrize("name", ["group_size", "groups_per_step", "groups_per_epoch"])
+def test_nothing_cannot_be_streamed(name):
+    with pytest.raises(ValueError, match=rf"^`{name}` must be a whole number of at least 1; it is 0\.$"):
+        BilevelSampler(SHARED, **{name: 0})
+
+
+@pytest.mark.parametrize("name", ["functions", "colored-digits"])
+def test_groups_that_are_not_redrawn_come_again_in_another_order(name):
+    sampler = BilevelSampler(DATASETS[name](), group_size=3, groups_per_step=50, redraw=False)
+    seen = []
+    for epoch in (0, 1):
+        groups = {}
+        for batches, truth in sampler.epoch(epoch):
+            for place, group_id in enumerate(batches.group_id.tolist()):
+                here = batches.group == place
+                groups[group_id] = (batches.x[here].flatten().tolist(), batches.y[here].flatten().tolist(), int(truth.domain[place]))
+        seen.append(groups)
+    assert seen[0] == seen[1]
+    assert list(seen[0]) != list(seen[1])
+    assert len(seen[0]) == sampler.n_groups

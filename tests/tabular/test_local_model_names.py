@@ -1,0 +1,38 @@
+"""Local models by name, and what is said of names that lead nowhere."""
+
+import pytest
+from sklearn.base import is_classifier
+
+from leaflearn.tabular.local_model_names import load_factory, make_named
+
+
+@pytest.mark.parametrize("name", ["linear", "boosting"])
+def test_the_kind_follows_the_task(name):
+    assert is_classifier(make_named(name, True))
+    assert not is_classifier(make_named(name, False))
+
+
+def test_a_factory_from_a_file(tmp_path):
+    path = tmp_path / "net.py"
+    path.write_text("def make(input_shape, n_outputs):\n    return (input_shape, n_outputs)\n")
+    assert load_factory(f"module:{path}:make")(1, 2) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("module::make", "", "'module::make' does not say where the factory is; write module:PATH.py:FACTORY."),
+        ("module:gone.py:make", None, "There is no file 'gone.py' to take the factory 'make' from."),
+        ("module:net.py:make", "1/0", "'net.py' cannot be run (ZeroDivisionError: division by zero)."),
+        ("module:net.py:make", "make = 5", "'net.py' has no function or class 'make'; name one that makes a torch.nn.Module."),
+        ("module:net.txt:make", "", "'net.txt' is not a Python file; its name must end in .py."),
+    ],
+)
+def test_names_that_lead_nowhere(tmp_path, monkeypatch, name, content, sentence):
+    monkeypatch.chdir(tmp_path)
+    if content is not None:
+        for file in ("net.py", "net.txt"):
+            (tmp_path / file).write_text(content)
+    with pytest.raises((ValueError, OSError)) as error:
+        load_factory(name)
+    assert str(error.value) == sentence

@@ -1,0 +1,127 @@
+"""Columns become features, and features lead back to their columns."""
+
+import numpy as np
+import pandas
+import pytest
+
+from leaflearn.persistence import pack_objects, unpack_objects
+from leaflearn.tabular.preparation import MOST_FEATURES, TELLS_NOTHING, Preparation
+from leaflearn.tabular.text_encoding import TableWarning
+
+pytestmark = pytest.mark.filterwarnings("ignore::leaflearn.tabular.text_encoding.TableWarning")
+
+
+@pytest.fixture
+def table():
+    rng = np.random.default_rng(0)
+    words = ["slow", "warm", "cold", "long", "dull", "fine", "bright"]
+    return pandas.DataFrame(
+        {
+            "price": rng.gamma(2.0, 10.0, 80).round(2),
+            "genre": rng.choice(["crime", "poetry", "travel"], 80),
+            "day": pandas.date_range("2024-01-01", periods=80).astype(str),
+            "text": [" ".join(rng.choice(words, 6)) + f" number {i}" for i in range(80)],
+            "holes": np.where(rng.random(80) < 0.3, np.nan, rng.normal(size=80)),
+            "mixed": [i % 3 if i % 2 else "x" for i in range(80)],
+            "id": [f"id{i}" for i in range(80)],
+        }
+    )
+
+
+GROUP = np.repeat(np.arange(8), 10)
+
+
+def prepare(table, y=None, **options):
+    return Preparation.of(table, np.arange(len(table)) * 1.0 if y is None else y, GROUP[: len(table)], 0, **options)
+
+
+def test_every_feature_is_a_finite_number_of_about_one_size_and_names_its_column(table):
+    found = prepare(table)
+    features = found(table)
+    assert np.isfinite(features).all()
+    assert np.abs(features).max() < 10
+    assert features.shape == (80, len(found.feature_names))
+    assert set(found.feature_columns) == set(table.columns) - {"id"}
+    assert all(name.startswith(column) for name, column in zip(found.feature_names, found.feature_columns, strict=True))
+    assert {"price", "day", "genre = crime", "holes is missing", "text, direction 1"} <= set(found.feature_names)
+
+
+def test_columns_that_tell_nothing_are_left_out_with_one_warning(table):
+    table = table.assign(empty=None, unit="cm")
+    sentence = (
+        r"^Columns were left out: 'id' \(a different text in every row\); 'empty' \(empty\); 'unit' \(the same everywhere\)\.$"
+    )  # fmt: skip
+    with pytest.warns(TableWarning, match=sentence):
+        prepare(table)
+
+
+def test_nothing_left_is_refused():
+    with pytest.raises(ValueError, match=r"^No column is left to learn from. Columns were left out: 'a' \(the same everywhere\)\.$"):
+        prepare(pandas.DataFrame({"a": [1] * 80}))
+
+
+def test_another_name_of_the_group_is_left_out_but_a_property_of_groups_stays():
+    table = pandas.DataFrame({"name": [f"Dr {i}" for i in GROUP], "country": np.where(GROUP < 4, "DE", "FR"), "x": np.sin(np.arange(80))})
+    found = prepare(table)
+    assert found.used == ["country", "x"]
+    assert {c.name: c.form for c in found.columns}["name"] == "another name of the group"
+    assert prepare(table, keep_named=True).used == ["name", "country", "x"]
+
+
+def test_the_column_order_and_further_columns_do_not_matter_later(table):
+    found = prepare(table)
+    np.testing.assert_array_equal(found(table[table.columns[::-1]].assign(more=1)), found(table))
+
+
+def test_new_values_holes_and_slips_are_no_error(table):
+    found = prepare(table)
+    new = pandas.DataFrame(
+        {"price": ["abc"], "genre": ["opera"], "day": ["someday"], "text": [None], "holes": [None], "mixed": [None], "id": ["z"]}
+    )
+    assert np.isfinite(found(new)).all()
+
+
+def test_a_missing_column_is_named(table):
+    with pytest.raises(ValueError, match=r"^There is no column 'genre' in new.csv; did you mean 'genres'\? There are: 'price', 'genres',"):
+        prepare(table)(table.rename(columns={"genre": "genres"}), "new.csv")
+
+
+def test_it_survives_the_model_folder_without_pickle(table):
+    found = prepare(table)
+    again = Preparation.from_json(found.to_json(), unpack_objects(pack_objects(found.parts, "the parts"), "the parts"))
+    assert again.feature_names == found.feature_names
+    np.testing.assert_array_equal(again(table), found(table))
+
+
+def test_narrowed_to_some_features_it_gives_the_same_numbers_and_needs_no_other_columns(table):
+    found = prepare(table)
+    kept = np.array([i for i, column in enumerate(found.feature_columns) if column in ("holes", "genre")])
+    narrow = found.narrowed(table, kept, 0)
+    np.testing.assert_allclose(narrow(table[["holes", "genre"]]), found(table)[:, kept], rtol=1e-12)
+    assert {c.form for c in narrow.columns if c.name == "text"} == {TELLS_NOTHING}
+    assert narrow.parts["text"] == []
+
+
+def test_thousands_of_columns_become_a_bounded_number_of_features():
+    rng = np.random.default_rng(0)
+    table = pandas.DataFrame(rng.normal(size=(80, 3000))).rename(columns=lambda i: f"c{i}")
+    y = np.where(GROUP % 2, 1.0, -1.0) * table["c1234"].to_numpy()
+    with pytest.warns(
+        TableWarning, match=r"^The columns give 3,000 features; the 100 were kept that go with the target inside the groups\.$"
+    ):
+        found = prepare(table, y)
+    assert len(found.feature_names) == MOST_FEATURES
+    assert "c1234" in found.feature_names
+    assert found(table[found.used]).shape == (80, MOST_FEATURES)
+
+
+def test_many_categories_and_texts_are_bounded(monkeypatch):
+    monkeypatch.setattr("leaflearn.tabular.preparation.MOST_ZERO_ONE", 10)
+    monkeypatch.setattr("leaflearn.tabular.preparation.MOST_TEXT_COLUMNS", 1)
+    rng = np.random.default_rng(0)
+    table = pandas.DataFrame({f"c{i}": rng.choice(list("abcdefgh"), 80) for i in range(5)})
+    for i in range(2):
+        table[f"t{i}"] = [f"so many words in row {j} of {i}" for j in range(80)]
+    found = prepare(table)
+    assert sum(name.startswith("c") for name in found.feature_names) == 10
+    assert {c.name: c.form for c in found.columns}["t1"] == "more than 1 columns of text"

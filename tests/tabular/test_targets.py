@@ -1,0 +1,75 @@
+"""Labels or quantities: the target says so itself, and a slip in it is named with its row."""
+
+import numpy as np
+import pandas
+import pytest
+
+from leaflearn.tabular.targets import Target, find_target, to_names
+
+
+def column(cells):
+    return pandas.Series(cells, name="y")
+
+
+@pytest.mark.parametrize(
+    ("cells", "task", "reason"),
+    [
+        (["good", "bad", "good"], "classification", "it holds text"),
+        ([True, False, True], "classification", "it holds text"),
+        ([1, 2, 3, 4, 5] * 5, "classification", "it holds 5 different whole numbers"),
+        ([1.0, 2.0] * 5, "classification", "it holds 2 different whole numbers"),
+        (["1", "2"] * 5, "classification", "it holds 2 different whole numbers"),
+        (list(range(11)) * 5, "regression", "it holds numbers"),
+        ([1, 2, 3, 4, 5], "regression", "it holds numbers"),
+        ([0.5, 1.0, 0.5, 1.0] * 5, "regression", "it holds numbers"),
+        (["0.5", "1.5"], "regression", "it holds numbers"),
+    ],
+)
+def test_the_task_and_why(cells, task, reason):
+    target = find_target(column(cells))
+    assert (target.task, target.reason) == (task, reason)
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_who_says_the_task_gets_it(task):
+    target = find_target(column([1, 2, 3] * 9), task)
+    assert (target.task, target.reason) == (task, "you said so")
+    assert target.read(column([1, 2])).dtype == (np.int64 if task == "classification" else np.float64)
+
+
+def test_labels_are_whole_numbers_or_text():
+    assert find_target(column([1.0, 2.0] * 5)).read(column([2.0, 1.0])).tolist() == [2, 1]
+    assert find_target(column(["1.5", "x"] * 5), "classification").read(column(["x", 7.0])).tolist() == ["x", "7"]
+    assert find_target(column([True, False])).read(column([False])).tolist() == ["False"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "task", "sentence"),
+    [
+        ([1.5, 2.5, "oops"], "auto", "The target 'y' holds numbers, but 'oops' in row 3 is none; correct it, or say which task it is."),
+        (["a", "b"], "regression", "The target 'y' holds numbers, but 'a' in row 1 is none; correct it, or say that the task is "
+                                   "classification."),
+        ([1.5, np.inf, 2.5], "auto", "Column 'y' holds an infinite number in row 2; correct it, or leave the row out."),
+        ([5, 5], "auto", "The target 'y' is '5' in every row; there is nothing to learn."),
+        (["a in row 1"] * 2, "auto", "The target 'y' is 'a in row 1' in every row; there is nothing to learn."),
+        ([f"text {i}" for i in range(1200)], "auto", "The target 'y' holds 1,200 different labels in 1,200 rows, too many to learn; "
+                                                     "choose another."),
+    ],
+)  # fmt: skip
+def test_refused_in_one_sentence(cells, task, sentence):
+    with pytest.raises(ValueError) as error:  # noqa: PT011
+        find_target(column(cells), task).read(column(cells))
+    assert str(error.value) == sentence
+
+
+def test_a_label_of_another_kind_is_named_later():
+    whole = Target("y", "classification", has_numbers=True, reason="")
+    with pytest.raises(ValueError, match=r"^The target 'y' holds numbers, but 'a' in row 2 is none; correct it\.$"):
+        whole.read(column([1, "a"]))
+    with pytest.raises(ValueError, match=r"^The labels in 'y' are whole numbers, but '1.5' in row 1 is none; correct it\.$"):
+        whole.read(column([1.5, 2.0]))
+
+
+def test_names_of_groups_do_not_depend_on_holes_elsewhere():
+    assert to_names(pandas.Series([7, 8])) == to_names(pandas.Series([7.0, 8.0])) == to_names(pandas.Series(["7", "8"])) == ["7", "8"]
+    assert to_names(pandas.Series([1.5, 1e300])) == ["1.5", "1e+300"]
