@@ -12,4 +12,6 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         return
     for files in item.dtest.globs.values():
         if isinstance(files, store.Files) and store.missing(files):
-            pytest.skip(f"{files.title} is not in the data folder; set LEAFLEARN_DATA to where it is.")
+            pytest.skip(
+                f"{files.title} is not in the data folder; set LEAFLEARN_DATA to where it is."
+            )

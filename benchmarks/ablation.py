@@ -29,10 +29,15 @@ NAMES = ("functions", "rare", "functions-m50", "functions-mixed", "five-planes")
 RIGHT = 0.95
 
 
-def score_in_sample(table: GroupTable, weights: Tensor, ridge: Tensor, row_weight: Tensor | None = None) -> Tensor:
+def score_in_sample(
+    table: GroupTable, weights: Tensor, ridge: Tensor, row_weight: Tensor | None = None
+) -> Tensor:
     """Squared error of every row under models that have learnt from its group, (R, K, m, n)."""
     coefficients, *_ = smoothers.solve(table, weights, ridge, row_weight)
-    x, y = table.features.reshape(-1, table.features.shape[-1]), table.y.reshape(-1, table.y.shape[-1])
+    x, y = (
+        table.features.reshape(-1, table.features.shape[-1]),
+        table.y.reshape(-1, table.y.shape[-1]),
+    )
     losses = (y - x @ coefficients).square().sum(-1).reshape(*weights.shape, -1)
     return losses * table.weight
 
@@ -52,13 +57,17 @@ def replaced(*changes: tuple[Any, str, Any]) -> Iterator[None]:
 
 LEFT_OUT: dict[str, Callable[[], Any]] = {
     "nothing": lambda: replaced(),
-    "groups judged by models that have not seen them": lambda: replaced((search, "leave_group_out", score_in_sample)),
+    "groups judged by models that have not seen them": lambda: replaced(
+        (search, "leave_group_out", score_in_sample)
+    ),
     "annealing": lambda: replaced((search, "SOFT_ROUNDS", 1)),
     "several scales (0.3 alone)": lambda: replaced((reading, "SCALES", (0.3,))),
     "waves (straight lines alone)": lambda: replaced((reading, "SCALES", (1e6,))),
     "several starts": lambda: replaced((reading, "STARTS_EACH", 1), (reading, "STARTS_MORE", 1)),
     "split and merge": lambda: replaced((search, "EXCHANGES", 0)),
-    "a ridge that follows the loss (0.1)": lambda: replaced((search, "LEAST_LOSS", 1.0), (reading, "LEAST_LOSS", 1.0)),
+    "a ridge that follows the loss (0.1)": lambda: replaced(
+        (search, "LEAST_LOSS", 1.0), (reading, "LEAST_LOSS", 1.0)
+    ),
     "strangers set aside": lambda: replaced((reading, "MANY", 1.0)),
 }
 
@@ -69,21 +78,35 @@ def run(name: str, left_out: str, seed: int) -> dict[str, Any]:
     sample, truth = task.sample(seed)
     began = time.process_time()
     with LEFT_OUT[left_out]():
-        found = start.find_start(sample.x, sample.y[:, None], sample.groups, task.n_contexts, 0, seed)
+        found = start.find_start(
+            sample.x, sample.y[:, None], sample.groups, task.n_contexts, 0, seed
+        )
     agreement = allocation_agreement(found.contexts, truth.domain)
     seconds = time.process_time() - began
-    return {"task": name, "left_out": left_out, "seed": seed, "agreement": round(agreement, 4), "seconds": round(seconds, 2)}
+    return {
+        "task": name,
+        "left_out": left_out,
+        "seed": seed,
+        "agreement": round(agreement, 4),
+        "seconds": round(seconds, 2),
+    }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--first-seed", type=int, default=2000)
     parser.add_argument("--record", type=Path, default=None)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     path = arguments.record
-    records = [json.loads(line) for line in path.read_text().splitlines()] if path and path.exists() else []
+    records = (
+        [json.loads(line) for line in path.read_text().splitlines()]
+        if path and path.exists()
+        else []
+    )
     done = {(r["task"], r["left_out"], r["seed"]): r for r in records}
     print(f"{'left out':52s}" + "".join(f"{name:>17s}" for name in NAMES))
     for left_out in LEFT_OUT:

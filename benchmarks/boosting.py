@@ -14,7 +14,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # before the libraries are loaded: a second thread only disturbs the clock
+os.environ.setdefault(
+    "OMP_NUM_THREADS", "1"
+)  # before the libraries are loaded: a second thread only disturbs the clock
 
 import numpy as np
 from sklearn.ensemble import GradientBoostingRegressor
@@ -32,17 +34,32 @@ def run(seed: int) -> dict[str, Any]:
     domains = functions()
     (x, y, groups), _ = sample_groups(domains, n_groups=50, group_size=10, random_state=seed)
     began = time.process_time()
-    leaf = LeafRegressor(3, local_model=GradientBoostingRegressor(random_state=seed), random_state=seed).fit(x, y, groups=groups)
+    leaf = LeafRegressor(
+        3, local_model=GradientBoostingRegressor(random_state=seed), random_state=seed
+    ).fit(x, y, groups=groups)
     errors = [
-        float(best_errors(leaf.predict_each(domain.test.x)[..., None], [np.asarray(domain.test.y).reshape(-1, 1)], rmse).error[0])
+        float(
+            best_errors(
+                leaf.predict_each(domain.test.x)[..., None],
+                [np.asarray(domain.test.y).reshape(-1, 1)],
+                rmse,
+            ).error[0]
+        )
         for domain in domains
     ]
     seconds = round(time.process_time() - began, 1)
-    return {"seed": seed, "errors": [round(error, 4) for error in errors], "converged": bool(leaf.converged_), "seconds": seconds}
+    return {
+        "seed": seed,
+        "errors": [round(error, 4) for error in errors],
+        "converged": bool(leaf.converged_),
+        "seconds": seconds,
+    }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--first-seed", type=int, default=2000)
     parser.add_argument("--record", type=Path, help="file to add a line for each fit to")

@@ -47,12 +47,18 @@ def with_validation(domains: DomainSet, seed: int) -> DomainSet:
 
 
 def _take(table: Examples, rows: np.ndarray) -> Examples:
-    x = Pictures(table.x.stored[rows]) if isinstance(table.x, Pictures) else np.asarray(table.x)[rows]
+    x = (
+        Pictures(table.x.stored[rows])
+        if isinstance(table.x, Pictures)
+        else np.asarray(table.x)[rows]
+    )
     return Examples(x, np.asarray(table.y)[rows])
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--dataset", default="fashion-parallel")
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--sizes", default=",".join(SIZES))
@@ -64,12 +70,20 @@ def main() -> None:
         sampler = BilevelSampler(domains, group_size=1, groups_per_step=ROWS, random_state=0)
         network = make_network({"name": "convnet", "channels": channels}, domains.input_shape)
         optimizer = make_optimizer({"name": "adam", "learning_rate": 0.002})
-        problem, method = describe(sampler, network, arguments.epochs, 0, optimizer, slows_down=True), make_method("mtl-oracle")
+        problem, method = (
+            describe(sampler, network, arguments.epochs, 0, optimizer, slows_down=True),
+            make_method("mtl-oracle"),
+        )
         began = time.process_time()
         train(method, sampler, problem, arguments.epochs)
         seconds = time.process_time() - began
-        errors = " / ".join(f"{100 * error:.1f}" for error in method_errors(method, domains)["best"])
-        print(f"{size:16s} {height} pixels, convolutions {channels}: {errors} %, {seconds:.0f} s", flush=True)
+        errors = " / ".join(
+            f"{100 * error:.1f}" for error in method_errors(method, domains)["best"]
+        )
+        print(
+            f"{size:16s} {height} pixels, convolutions {channels}: {errors} %, {seconds:.0f} s",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -38,7 +38,10 @@ def renamed() -> DomainSet:
     digits = colored_digits().domains[0]
     orders = [np.random.default_rng(site).permutation(10) for site in range(3)]
     domains = tuple(
-        Domain(f"site {site}", *(Examples(np.asarray(part.x), order[part.y]) for part in (digits.train, digits.test)))
+        Domain(
+            f"site {site}",
+            *(Examples(np.asarray(part.x), order[part.y]) for part in (digits.train, digits.test)),
+        )
         for site, order in enumerate(orders)
     )
     return DomainSet("renamed", domains, n_groups=500, group_size=4, classes=tuple("0123456789"))
@@ -49,10 +52,17 @@ def same_names() -> DomainSet:
     digit, color = colored_digits().domains
 
     def part(name: str, first: int, at: str) -> Examples:
-        x, y, keep = getattr(digit, at).x, getattr({"digit": digit, "color": color}[name], at).y, getattr(digit, at).y < 8
+        x, y, keep = (
+            getattr(digit, at).x,
+            getattr({"digit": digit, "color": color}[name], at).y,
+            getattr(digit, at).y < 8,
+        )
         return Examples(np.asarray(x)[keep], y[keep] - first)
 
-    domains = tuple(Domain(name, part(name, first, "train"), part(name, first, "test")) for name, first in (("digit", 0), ("color", 10)))
+    domains = tuple(
+        Domain(name, part(name, first, "train"), part(name, first, "test"))
+        for name, first in (("digit", 0), ("color", 10))
+    )
     return DomainSet("same-names", domains, n_groups=500, group_size=4, classes=tuple("01234567"))
 
 
@@ -78,7 +88,9 @@ def run(data: DomainSet, left_out: int, seed: int, n_rows: int, n_sources: int) 
     """Fit without a domain, and judge sources of all domains."""
     known = [domain for d, domain in enumerate(data.domains) if d != left_out]
     sample, _ = sample_groups(replace(data, domains=tuple(known)), random_state=seed)
-    estimator = (LeafRegressor if data.classes is None else LeafClassifier)(len(known), random_state=seed)
+    estimator = (LeafRegressor if data.classes is None else LeafClassifier)(
+        len(known), random_state=seed
+    )
     began = time.process_time()
     estimator.fit(_flat(sample.x), sample.y, groups=sample.groups)
     seconds = time.process_time() - began
@@ -91,14 +103,28 @@ def run(data: DomainSet, left_out: int, seed: int, n_rows: int, n_sources: int) 
     new = estimator.identify(*_sources([data.domains[left_out]], n_rows, n_sources, generator))
     is_unknown = np.repeat([0, 1], n_sources)
     auroc = roc_auc_score(is_unknown, np.concatenate([old.novelty, new.novelty]))
-    return Measured(float(auroc), float(old.is_new.mean()), float(slipped.is_new.mean()), float(new.is_new.mean()), seconds)
+    return Measured(
+        float(auroc),
+        float(old.is_new.mean()),
+        float(slipped.is_new.mean()),
+        float(new.is_new.mean()),
+        seconds,
+    )
 
 
-def _sources(domains: list[Domain], n_rows: int, n_sources: int, generator: np.random.Generator) -> tuple[Array, Array, Array]:
+def _sources(
+    domains: list[Domain], n_rows: int, n_sources: int, generator: np.random.Generator
+) -> tuple[Array, Array, Array]:
     """Sources of `n_rows` labelled rows, the domains by turns."""
-    parts = [_draw(domains[source % len(domains)], n_rows, generator) for source in range(n_sources)]
+    parts = [
+        _draw(domains[source % len(domains)], n_rows, generator) for source in range(n_sources)
+    ]
     groups = np.repeat(np.arange(n_sources), n_rows)
-    return np.concatenate([part.x for part in parts]), np.concatenate([part.y for part in parts]), groups
+    return (
+        np.concatenate([part.x for part in parts]),
+        np.concatenate([part.y for part in parts]),
+        groups,
+    )
 
 
 def _draw(domain: Domain, n_rows: int, generator: np.random.Generator) -> Examples:
@@ -113,7 +139,9 @@ def _flat(x: Any) -> Array:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--tasks", default=",".join(TASKS))
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--first-seed", type=int, default=3000)
@@ -121,12 +149,16 @@ def main() -> None:
     parser.add_argument("--sources", type=int, default=200, help="known and new ones, of each")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
-    print(f"{'task':15s} {'left out':10s} {'AUROC':>6s} {'worst':>6s} {'alarms':>7s} {'slips':>6s} {'found':>6s} {'seconds':>8s}")
+    print(
+        f"{'task':15s} {'left out':10s} {'AUROC':>6s} {'worst':>6s} {'alarms':>7s} {'slips':>6s} {'found':>6s} {'seconds':>8s}"
+    )
     for name in arguments.tasks.split(","):
         data = TASKS[name]()
         for left_out, domain in enumerate(data.domains):
             seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
-            table = np.array([run(data, left_out, seed, arguments.rows, arguments.sources) for seed in seeds])  #     (S, 5)
+            table = np.array(
+                [run(data, left_out, seed, arguments.rows, arguments.sources) for seed in seeds]
+            )  #     (S, 5)
             auroc, alarms, slips, found, seconds = table.mean(0)
             row = f"{auroc:6.3f} {table[:, 0].min():6.3f} {alarms:7.3f} {slips:6.3f} {found:6.3f} {seconds:8.1f}"
             print(f"{name:15s} {domain.name:10s} {row}", flush=True)

@@ -29,20 +29,38 @@ READINGS = {  # does a step have one domain, and is it one group?
 }
 
 
-def learn(domains: DomainSet, has_one_domain: bool, is_one_group: bool, n_epochs: int, seed: int) -> ModelSet:
+def learn(
+    domains: DomainSet, has_one_domain: bool, is_one_group: bool, n_epochs: int, seed: int
+) -> ModelSet:
     """Two local models that learnt by the printed rule."""
     torch.manual_seed(seed)
     classes = domains.classes or ()
-    models = make_model_set(lambda: flat_mlp(domains.input_shape, len(classes), hidden=(256,)), (2,))
+    models = make_model_set(
+        lambda: flat_mlp(domains.input_shape, len(classes), hidden=(256,)), (2,)
+    )
     optimizer = torch.optim.Adam(models.parameters(), lr=0.002, betas=(0.5, 0.999))
-    x = torch.as_tensor(np.asarray(domains.domains[0].train.x[:]), dtype=torch.float32)  # the domains share their pictures (N, 3, 8, 8)
-    y = torch.stack([torch.as_tensor(np.asarray(domain.train.y)) for domain in domains])  #                                  (2, N)
+    x = torch.as_tensor(
+        np.asarray(domains.domains[0].train.x[:]), dtype=torch.float32
+    )  # the domains share their pictures (N, 3, 8, 8)
+    y = torch.stack(
+        [torch.as_tensor(np.asarray(domain.train.y)) for domain in domains]
+    )  #                                  (2, N)
     group = torch.zeros(ROWS, dtype=torch.long) if is_one_group else torch.arange(ROWS)
     for _ in range(n_epochs):
         for rows in torch.randperm(len(x)).split(ROWS):
             if len(rows) == ROWS:
-                domain = torch.randint(2, (1,)).expand(ROWS) if has_one_domain else torch.randint(2, (ROWS,))
-                step(models, Batches(x[rows], y[domain, rows], group), CrossEntropy(), Hard(), optimizer)
+                domain = (
+                    torch.randint(2, (1,)).expand(ROWS)
+                    if has_one_domain
+                    else torch.randint(2, (ROWS,))
+                )
+                step(
+                    models,
+                    Batches(x[rows], y[domain, rows], group),
+                    CrossEntropy(),
+                    Hard(),
+                    optimizer,
+                )
     return models
 
 
@@ -50,14 +68,18 @@ def errors(domains: DomainSet, models: ModelSet) -> list[float]:
     """Of the better model in each domain, in percent."""
     found = []
     for domain in domains:
-        answers = models(torch.as_tensor(np.asarray(domain.test.x[:]), dtype=torch.float32)).argmax(-1)  # (2, N)
+        answers = models(torch.as_tensor(np.asarray(domain.test.x[:]), dtype=torch.float32)).argmax(
+            -1
+        )  # (2, N)
         wrong = (answers != torch.as_tensor(np.asarray(domain.test.y))).double().mean(1)
         found.append(round(100 * float(wrong.min()), 1))
     return found
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seeds", type=int, default=4)
     parser.add_argument("--epochs", type=int, default=40)
     given = parser.parse_args()

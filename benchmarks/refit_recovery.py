@@ -14,7 +14,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # before the libraries are loaded: a second thread only disturbs the clock
+os.environ.setdefault(
+    "OMP_NUM_THREADS", "1"
+)  # before the libraries are loaded: a second thread only disturbs the clock
 
 import numpy as np
 import torch
@@ -31,15 +33,25 @@ Task = tuple[Any, Any, Any, Any]  # x (N, p), y (N,), group (N,), domain of each
 
 MODELS: dict[str, Callable[[int], Any]] = {
     "linear": lambda _: LinearRegression(),
-    "boosting": lambda seed: GradientBoostingRegressor(n_estimators=40, learning_rate=0.3, random_state=seed),
-    "hist boosting": lambda seed: HistGradientBoostingRegressor(max_iter=40, learning_rate=0.2, random_state=seed),
+    "boosting": lambda seed: GradientBoostingRegressor(
+        n_estimators=40, learning_rate=0.3, random_state=seed
+    ),
+    "hist boosting": lambda seed: HistGradientBoostingRegressor(
+        max_iter=40, learning_rate=0.2, random_state=seed
+    ),
 }
-RULES: dict[str, Callable[[Any], Rule]] = {"hard": lambda _: Hard(), "annealed": lambda y: Annealed(start=0.5 * y.var())}
+RULES: dict[str, Callable[[Any], Rule]] = {
+    "hard": lambda _: Hard(),
+    "annealed": lambda y: Annealed(start=0.5 * y.var()),
+}
 
 
 def linear_task(seed: int, n_groups: int = 300, group_size: int = 20, n_features: int = 10) -> Task:
     rng = np.random.default_rng(seed)
-    domain, group = rng.integers(N_CONTEXTS, size=n_groups), np.repeat(np.arange(n_groups), group_size)
+    domain, group = (
+        rng.integers(N_CONTEXTS, size=n_groups),
+        np.repeat(np.arange(n_groups), group_size),
+    )
     x = rng.normal(size=(len(group), n_features))
     coefficients = rng.normal(size=(N_CONTEXTS, n_features))
     y = (x * coefficients[domain[group]]).sum(1) + 0.5 * rng.normal(size=len(group))
@@ -48,9 +60,14 @@ def linear_task(seed: int, n_groups: int = 300, group_size: int = 20, n_features
 
 def three_functions(seed: int, n_groups: int = 250, group_size: int = 10) -> Task:
     rng = np.random.default_rng(seed)
-    domain, group = rng.integers(N_CONTEXTS, size=n_groups), np.repeat(np.arange(n_groups), group_size)
+    domain, group = (
+        rng.integers(N_CONTEXTS, size=n_groups),
+        np.repeat(np.arange(n_groups), group_size),
+    )
     x = rng.uniform(-2, 2, size=len(group))
-    values = np.stack([2 * np.abs(x) - 2, 2 * np.sin(3 * x + np.pi / 2), 1.5 * np.log(2.5 - x) - 1], 1)  # (N, 3)
+    values = np.stack(
+        [2 * np.abs(x) - 2, 2 * np.sin(3 * x + np.pi / 2), 1.5 * np.log(2.5 - x) - 1], 1
+    )  # (N, 3)
     y = values[np.arange(len(x)), domain[group]] + 0.01 * rng.normal(size=len(x))
     return x[:, None], y, group, domain
 
@@ -62,12 +79,29 @@ def share_right(contexts: Any, domain: Any) -> float:
     return float(table[linear_sum_assignment(-table)].sum() / len(domain))
 
 
-def measure(make_task: Callable[[int], Task], model: str, rule: str, n_seeds: int, enough: float, **options: Any) -> str:
+def measure(
+    make_task: Callable[[int], Task],
+    model: str,
+    rule: str,
+    n_seeds: int,
+    enough: float,
+    **options: Any,
+) -> str:
     found, right, began = 0, [], time.perf_counter()
     for seed in range(n_seeds):
         x, y, group, domain = make_task(seed)
         rng = np.random.default_rng(seed)
-        answer = refit(MODELS[model], x, y, group, SquaredRowLoss(), RULES[rule](y), N_CONTEXTS, rng=rng, **options)
+        answer = refit(
+            MODELS[model],
+            x,
+            y,
+            group,
+            SquaredRowLoss(),
+            RULES[rule](y),
+            N_CONTEXTS,
+            rng=rng,
+            **options,
+        )
         right.append(share_right(answer.contexts, domain))
         found += right[-1] >= enough
     seconds = (time.perf_counter() - began) / n_seeds
@@ -86,7 +120,10 @@ def main() -> None:
     for model, rule in [("boosting", "hard"), ("boosting", "annealed"), ("hist boosting", "hard")]:
         for out_of_fold in [False, True]:
             options = {"out_of_fold": out_of_fold, "n_init": 1, "max_iter": 20}
-            print(measure(three_functions, model, rule, max(n_seeds // 2, 1), enough=0.99, **options), flush=True)
+            print(
+                measure(three_functions, model, rule, max(n_seeds // 2, 1), enough=0.99, **options),
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -17,7 +17,10 @@ from leaflearn.benchmark.datasets.sampling import sample_groups
 from leaflearn.benchmark.evaluation import allocation_agreement, best_errors, error_rate, rmse
 from leaflearn.core.allocation import Given
 
-TASKS: dict[str, dict[str, int]] = {"functions": {"n_groups": 250, "group_size": 2}, "colored-digits": {"n_groups": 600, "group_size": 4}}
+TASKS: dict[str, dict[str, int]] = {
+    "functions": {"n_groups": 250, "group_size": 2},
+    "colored-digits": {"n_groups": 600, "group_size": 4},
+}
 
 
 def measure(name: str, seed: int) -> None:
@@ -31,15 +34,26 @@ def measure(name: str, seed: int) -> None:
         "oracle": {"allocation": Given(torch.as_tensor(truth.domain))},
     }
     for plan, settings in plans.items():
-        estimator = (LeafRegressor if data.classes is None else LeafClassifier)(len(data), random_state=seed, **settings)
+        estimator = (LeafRegressor if data.classes is None else LeafClassifier)(
+            len(data), random_state=seed, **settings
+        )
         began = time.perf_counter()
         estimator.fit(x, sample.y, groups=sample.groups)
         seconds = time.perf_counter() - began
         predictions = estimator.predict_each(test_x)
-        errors = best_errors(predictions, [domain.test.y for domain in data], rmse if data.classes is None else error_rate).error
+        errors = best_errors(
+            predictions,
+            [domain.test.y for domain in data],
+            rmse if data.classes is None else error_rate,
+        ).error
         agreement = allocation_agreement(estimator.contexts_, truth.domain)
-        shown = "  ".join(f"{domain} {error:.4f}" for domain, error in zip(data.names, errors, strict=True))
-        print(f"{name:15s} seed {seed}  {plan:8s} {shown}  groups right {agreement:.1%}  {seconds:.1f} s", flush=True)
+        shown = "  ".join(
+            f"{domain} {error:.4f}" for domain, error in zip(data.names, errors, strict=True)
+        )
+        print(
+            f"{name:15s} seed {seed}  {plan:8s} {shown}  groups right {agreement:.1%}  {seconds:.1f} s",
+            flush=True,
+        )
 
 
 def main() -> None:

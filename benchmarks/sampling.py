@@ -40,13 +40,17 @@ def main() -> None:
         sampling = min(sampling, time.perf_counter() - began)
     models = LoopedModels([make_network(len(data.classes or ())) for _ in data], (len(data),))
     optimizer = torch.optim.Adam(models.parameters(), lr=0.002, betas=(0.5, 0.999))
-    steps = [batches for _, (batches, _) in zip(range(TRAINED_STEPS), sampler.epoch(0), strict=False)]
+    steps = [
+        batches for _, (batches, _) in zip(range(TRAINED_STEPS), sampler.epoch(0), strict=False)
+    ]
     began = time.perf_counter()
     for batches in steps:
         step(models, batches, CrossEntropy(), Hard(), optimizer)
     training = (time.perf_counter() - began) * len(sampler) / len(steps)
     print(f"an epoch of {n_rows:,} pictures as groups of one, {GROUPS_PER_STEP} a step, one thread")
-    print(f"sampling {sampling:.2f} s, training {training:.1f} s: {100 * sampling / training:.1f} %")
+    print(
+        f"sampling {sampling:.2f} s, training {training:.1f} s: {100 * sampling / training:.1f} %"
+    )
 
 
 if __name__ == "__main__":

@@ -34,7 +34,11 @@ def convolutions(input_shape: tuple[int, ...], n_outputs: int) -> nn.Sequential:
     layers: list[nn.Module] = []
     channels = input_shape[0]
     for width in WIDTHS:
-        layers += [nn.Conv2d(channels, width, 3, stride=2, padding=1), nn.BatchNorm2d(width), nn.ReLU()]
+        layers += [
+            nn.Conv2d(channels, width, 3, stride=2, padding=1),
+            nn.BatchNorm2d(width),
+            nn.ReLU(),
+        ]
         channels = width
     return nn.Sequential(*layers, nn.Flatten(), nn.LazyLinear(n_outputs))
 
@@ -52,14 +56,27 @@ def run(seed: int, height: int, epochs: int) -> dict[str, Any]:
     domains = fashion_parallel(height)
     sample, truth = sample_groups(domains, random_state=seed)
     record: dict[str, Any] = {"seed": seed, "height": height, "epochs": epochs}
-    for name, settings in {"default": {}, "oracle": {"allocation": Given(torch.as_tensor(truth.domain)), "refresh": False}}.items():
-        leaf = LeafClassifier(3, local_model=make, max_epochs=epochs, groups_per_step=64, n_init=1, random_state=seed, **settings)
+    for name, settings in {
+        "default": {},
+        "oracle": {"allocation": Given(torch.as_tensor(truth.domain)), "refresh": False},
+    }.items():
+        leaf = LeafClassifier(
+            3,
+            local_model=make,
+            max_epochs=epochs,
+            groups_per_step=64,
+            n_init=1,
+            random_state=seed,
+            **settings,
+        )
         began = time.process_time()
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
             leaf.fit(np.asarray(sample.x), sample.y, sample.groups)
         x = np.asarray(domains.domains[0].test.x[:])
-        errors = best_errors(leaf.predict_each(x), [domain.test.y for domain in domains], error_rate).error
+        errors = best_errors(
+            leaf.predict_each(x), [domain.test.y for domain in domains], error_rate
+        ).error
         agreement = allocation_agreement(leaf.contexts_, truth.domain)
         record[name] = {
             "errors": [round(100 * float(e), 2) for e in errors], "mean": round(100 * float(errors.mean()), 2),
@@ -70,7 +87,9 @@ def run(seed: int, height: int, epochs: int) -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--height", type=int, default=20)
@@ -79,7 +98,11 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     path = arguments.record
-    done = {r["seed"]: r for r in map(json.loads, path.read_text().splitlines())} if path and path.exists() else {}
+    done = (
+        {r["seed"]: r for r in map(json.loads, path.read_text().splitlines())}
+        if path and path.exists()
+        else {}
+    )
     for seed in range(arguments.first_seed, arguments.first_seed + arguments.seeds):
         if seed not in done:
             done[seed] = run(seed, arguments.height, arguments.epochs)

@@ -70,10 +70,16 @@ def main() -> None:
         "and a group's rows at once": baseline,
         "looped models": time_library(LoopedModels(copy.deepcopy(modules), (N_CONTEXTS,))),
         "stacked models": time_library(StackedModels(copy.deepcopy(modules), (N_CONTEXTS,))),
-        f"{N_RESTARTS} restarts stacked": time_library(StackedModels(restarts, (N_RESTARTS, N_CONTEXTS))),
+        f"{N_RESTARTS} restarts stacked": time_library(
+            StackedModels(restarts, (N_RESTARTS, N_CONTEXTS))
+        ),
     }
-    print(f"one step, {N_CONTEXTS} models of five layers of 32, {N_GROUPS} groups of {GROUP_SIZE}, one thread")
-    print(f"{'':28s} {'':11s} times as fast as the literal Algorithm 1, and as one that takes a group's rows at once")
+    print(
+        f"one step, {N_CONTEXTS} models of five layers of 32, {N_GROUPS} groups of {GROUP_SIZE}, one thread"
+    )
+    print(
+        f"{'':28s} {'':11s} times as fast as the literal Algorithm 1, and as one that takes a group's rows at once"
+    )
     for name, milliseconds in rows.items():
         literal, at_once = rows["the literal Algorithm 1"] / milliseconds, baseline / milliseconds
         print(f"{name:28s} {milliseconds:8.2f} ms {literal:8.1f} {at_once:8.1f}")

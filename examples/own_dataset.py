@@ -24,11 +24,19 @@ def wines() -> DomainSet:
     """Wines (13 measurements), sorted by grower or by strength."""
     x, grower = load_wine(return_X_y=True)
     strength = 3 + (x[:, 0] > 13.0)  # per cent of alcohol
-    train, test = train_test_split(np.arange(len(x)), test_size=0.3, stratify=grower, random_state=0)  # part of the data: a fixed seed
+    train, test = train_test_split(
+        np.arange(len(x)), test_size=0.3, stratify=grower, random_state=0
+    )  # part of the data: a fixed seed
     x = StandardScaler().fit(x[train]).transform(x)
-    train_x, test_x = x[train], x[test]  # one array for both domains says that they answer the same wines
+    train_x, test_x = (
+        x[train],
+        x[test],
+    )  # one array for both domains says that they answer the same wines
     answers = {"grower": grower, "strength": strength}
-    domains = tuple(Domain(name, Examples(train_x, y[train]), Examples(test_x, y[test])) for name, y in answers.items())
+    domains = tuple(
+        Domain(name, Examples(train_x, y[train]), Examples(test_x, y[test]))
+        for name, y in answers.items()
+    )
     return DomainSet("wines", domains, n_groups=200, group_size=4, classes=CLASSES)
 
 
@@ -36,4 +44,6 @@ torch.set_num_threads(1)
 data = DATASETS["wines"]()
 (x, y, groups), truth = sample_groups(data, random_state=0)
 leaf = LeafClassifier(n_contexts=2, random_state=0).fit(x, y, groups=groups)
-print(f"{data.names}: {allocation_agreement(leaf.contexts_, truth.domain):.0%} of the groups are in the right context")
+print(
+    f"{data.names}: {allocation_agreement(leaf.contexts_, truth.domain):.0%} of the groups are in the right context"
+)

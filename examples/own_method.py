@@ -20,7 +20,9 @@ class CarelessLeaf(Leaf):
             weights = Hard()(scores, sizes)
             is_random = torch.rand(len(scores), generator=generator) < 0.3 * (1 - progress)
             drawn = torch.randint(scores.shape[-1], (len(scores),), generator=generator)
-            return torch.where(is_random[:, None], one_hot(drawn, scores.shape[-1], weights.dtype), weights)
+            return torch.where(
+                is_random[:, None], one_hot(drawn, scores.shape[-1], weights.dtype), weights
+            )
 
         return allocate
 

@@ -16,18 +16,24 @@ from sklearn.datasets import load_breast_cancer
 from leaflearn.cli.main import run
 
 CLINICS = list("ABCDEFGHIJKLMNOPQRSTUV")
-BY_TEXTURE = list("CFHKOQSU")  # they call back whoever has a texture above 19; the others go by the diagnosis. No table says so.
+BY_TEXTURE = list(
+    "CFHKOQSU"
+)  # they call back whoever has a texture above 19; the others go by the diagnosis. No table says so.
 NEW = ["U", "V"]  # clinics that come later
 
 
 def make_visits() -> pd.DataFrame:
     """A row for each patient: who, where, ten measurements of the cells, and whether the clinic called the patient back."""
     data = load_breast_cancer(as_frame=True).frame.sample(frac=1, random_state=0, ignore_index=True)
-    table = data.filter(regex="^mean ").rename(columns=lambda name: name.removeprefix("mean ").replace(" ", "_"))
+    table = data.filter(regex="^mean ").rename(
+        columns=lambda name: name.removeprefix("mean ").replace(" ", "_")
+    )
     table.insert(0, "clinic", np.array(CLINICS)[np.arange(len(table)) * len(CLINICS) // len(table)])
     table.insert(0, "patient", [f"P{number:03}" for number in range(1, len(table) + 1)])
     is_malignant, is_coarse = data["target"] == 0, table["texture"] > 19
-    table["call_back"] = np.where(np.where(table["clinic"].isin(BY_TEXTURE), is_coarse, is_malignant), "yes", "no")
+    table["call_back"] = np.where(
+        np.where(table["clinic"].isin(BY_TEXTURE), is_coarse, is_malignant), "yes", "no"
+    )
     return table
 
 
@@ -42,8 +48,12 @@ def write_tables(visits: pd.DataFrame) -> None:
 def ask_clinic(visits: pd.DataFrame, clinic: str, n_patients: int) -> None:
     """Have the clinic answer for the first patients about whom the contexts disagree, and put them with those it has answered."""
     each = pd.read_csv("each.csv")
-    telling = each["patient"][(each["clinic"] == clinic) & (each["prediction_0"] != each["prediction_1"])].head(n_patients)
-    pd.concat([pd.read_csv("few.csv"), visits[visits["patient"].isin(telling)]]).to_csv("more.csv", index=False)
+    telling = each["patient"][
+        (each["clinic"] == clinic) & (each["prediction_0"] != each["prediction_1"])
+    ].head(n_patients)
+    pd.concat([pd.read_csv("few.csv"), visits[visits["patient"].isin(telling)]]).to_csv(
+        "more.csv", index=False
+    )
 
 
 def call(command: str) -> None:

@@ -73,7 +73,11 @@ def small_disk(tmp_path):
     mount = shutil.which("mount")
     if (
         mount is None
-        or subprocess.run([mount, "-t", "tmpfs", "-o", "size=64k", "tmpfs", place], capture_output=True, check=False).returncode
+        or subprocess.run(
+            [mount, "-t", "tmpfs", "-o", "size=64k", "tmpfs", place],
+            capture_output=True,
+            check=False,
+        ).returncode
     ):
         pytest.skip("A small disk cannot be mounted here.")
     yield place
@@ -109,13 +113,17 @@ def same_conflict():
 @pytest.fixture(scope="session")
 def _regressor():
     data = Conflict()
-    return LeafRegressor(local_model=LinearRegression(), random_state=0).fit(data.X, data.y, data.groups)
+    return LeafRegressor(local_model=LinearRegression(), random_state=0).fit(
+        data.X, data.y, data.groups
+    )
 
 
 @pytest.fixture(scope="session")
 def _classifier():
     data = Conflict()
-    return LeafClassifier(local_model=LogisticRegression(), random_state=0).fit(data.X, data.labels, data.groups)
+    return LeafClassifier(local_model=LogisticRegression(), random_state=0).fit(
+        data.X, data.labels, data.groups
+    )
 
 
 @pytest.fixture

@@ -32,7 +32,9 @@ class FaultyServer:
         self.url = f"http://127.0.0.1:{self._server.server_port}"
 
     def __enter__(self) -> FaultyServer:
-        threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        threading.Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+        ).start()
         return self
 
     def __exit__(self, *exception: Any) -> None:
@@ -87,7 +89,12 @@ def give_from(start: int, claim: int | None = None) -> Fault:
     def give(handler: Handler, content: bytes) -> None:
         rest = content[start:]
         claimed = start if claim is None else claim
-        handler.say(206, rest, Content_Length=len(rest), Content_Range=f"bytes {claimed}-{len(content) - 1}/{len(content)}")
+        handler.say(
+            206,
+            rest,
+            Content_Length=len(rest),
+            Content_Range=f"bytes {claimed}-{len(content) - 1}/{len(content)}",
+        )
 
     return give
 
@@ -138,7 +145,9 @@ def never_stop(handler: Handler, content: bytes) -> None:
 
 def add(more: bytes) -> Fault:
     """Announce and send more than the file has."""
-    return lambda handler, content: handler.say(200, content + more, Content_Length=len(content + more))
+    return lambda handler, content: handler.say(
+        200, content + more, Content_Length=len(content + more)
+    )
 
 
 def announce_nothing(handler: Handler, content: bytes) -> None:
@@ -152,12 +161,16 @@ def ignore_range(handler: Handler, content: bytes) -> None:
 
 def shorten(by: int) -> Fault:
     """Announce and send less than the file has."""
-    return lambda handler, content: handler.say(200, content[:-by], Content_Length=len(content) - by)
+    return lambda handler, content: handler.say(
+        200, content[:-by], Content_Length=len(content) - by
+    )
 
 
 def give_little(handler: Handler, content: bytes) -> None:
     """Answer a range with its first bytes alone, and tell so."""
-    handler.say(206, content[1000:1010], Content_Length=10, Content_Range=f"bytes 1000-1009/{len(content)}")
+    handler.say(
+        206, content[1000:1010], Content_Length=10, Content_Range=f"bytes 1000-1009/{len(content)}"
+    )
 
 
 def ignore_if_range(handler: Handler, content: bytes) -> None:
@@ -165,7 +178,9 @@ def ignore_if_range(handler: Handler, content: bytes) -> None:
     if handler.headers["Range"] is None:
         well(handler, content)
     else:
-        give_from(int(handler.headers["Range"].removeprefix("bytes=").removesuffix("-")))(handler, content)
+        give_from(int(handler.headers["Range"].removeprefix("bytes=").removesuffix("-")))(
+            handler, content
+        )
 
 
 def misplace(handler: Handler, content: bytes) -> None:

@@ -23,7 +23,12 @@ def lines(seed, sizes, n_contexts=2, noise=0.1, n_features=2):
     group = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
     x = rng.normal(size=(len(group), n_features))
     slopes = 3 * rng.normal(size=(n_contexts, n_features))
-    return x, (x * slopes[domain[group]]).sum(1) + noise * rng.normal(size=len(group)), group, domain
+    return (
+        x,
+        (x * slopes[domain[group]]).sum(1) + noise * rng.normal(size=len(group)),
+        group,
+        domain,
+    )
 
 
 def rules(y):
@@ -40,7 +45,10 @@ class Spy:
         self.seed = seed
 
     def fit(self, x, y, sample_weight=None):
-        self.saw, self.weight = x[:, 0].astype(int), sample_weight  # the first column is the number of the row
+        self.saw, self.weight = (
+            x[:, 0].astype(int),
+            sample_weight,
+        )  # the first column is the number of the row
         root = np.ones(len(y)) if sample_weight is None else np.sqrt(sample_weight)
         self.coef = np.linalg.lstsq(x[:, 1:] * root[:, None], y * root, rcond=None)[0]
         Spy.log.append(("fit", self, self.saw))

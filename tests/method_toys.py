@@ -21,5 +21,9 @@ def clusters():
     shared = tables[0][0].x, tables[0][1].x
     parts = [(Examples(shared[0], train.y), Examples(shared[1], test.y)) for train, test in tables]
     return DomainSet(
-        "clusters", tuple(Domain(n, *p) for n, p in zip(("row", "column"), parts, strict=True)), 75, 4, classes=("a", "b", "c", "d")
+        "clusters",
+        tuple(Domain(n, *p) for n, p in zip(("row", "column"), parts, strict=True)),
+        75,
+        4,
+        classes=("a", "b", "c", "d"),
     )

@@ -13,14 +13,25 @@ from leaflearn.engines import Recipe, fit_networks
 def make_data(n_groups=12, size=5):
     """Rows and their groups, in turn on the one line and on the other."""
     generator = torch.Generator().manual_seed(0)
-    x, group = torch.randn(n_groups * size, 1, generator=generator), torch.arange(n_groups).repeat_interleave(size)
+    x, group = (
+        torch.randn(n_groups * size, 1, generator=generator),
+        torch.arange(n_groups).repeat_interleave(size),
+    )
     return GroupedExamples(x, torch.where(group[:, None] % 2 == 0, 1.0, -1.0) * x, group)
 
 
 def fit(data=None, factory=lambda: nn.Linear(1, 1), seed=0, start=None, **settings):
     """Two contexts, by the default recipe but for the settings."""
     recipe = Recipe(**{"max_epochs": 40, "learning_rate": 0.05, **settings})
-    return fit_networks(factory, data or make_data(), SquaredError(), 2, recipe, np.random.RandomState(seed), start=start)
+    return fit_networks(
+        factory,
+        data or make_data(),
+        SquaredError(),
+        2,
+        recipe,
+        np.random.RandomState(seed),
+        start=start,
+    )
 
 
 class Stages(Callback):

@@ -25,7 +25,11 @@ def soft(temperature):
 def annealed(start, until=0.75):
     def rule(scores, size, progress):
         temperature = start * (1 - progress / until)
-        return hard(scores, size, progress) if temperature <= 0 else soft(temperature)([s / size for s in scores], size, progress)
+        return (
+            hard(scores, size, progress)
+            if temperature <= 0
+            else soft(temperature)([s / size for s in scores], size, progress)
+        )
 
     return rule
 
@@ -38,21 +42,33 @@ def cross_entropy(prediction, y):
     return -torch.log(torch.exp(prediction[y]) / torch.exp(prediction).sum())
 
 
-def run_algorithm_1(modules, optimizer, groups, loss, rule=hard, meta_batch_size=None, progress=0.0, weights=None):
+def run_algorithm_1(
+    modules, optimizer, groups, loss, rule=hard, meta_batch_size=None, progress=0.0, weights=None
+):
     """One pass over `groups`, a list of (x, y); `weights`, where given, is a list of row weights that sum to each group's size."""
     meta_batch_size = meta_batch_size or len(groups)
     pending = []  # the gradients of the groups since the last update
     for i, (x, y) in enumerate(groups, start=1):
         weight = torch.ones(len(x)) if weights is None else weights[i - 1]
         with torch.no_grad():
-            scores = [float(sum(w * loss(h(x[j : j + 1])[0], y[j]) for j, w in enumerate(weight))) for h in modules]
+            scores = [
+                float(sum(w * loss(h(x[j : j + 1])[0], y[j]) for j, w in enumerate(weight)))
+                for h in modules
+            ]
         q = rule(scores, len(x), progress)
         value = sum(
-            q[k] / len(x) * sum(w * loss(h(x[j : j + 1])[0], y[j]) for j, w in enumerate(weight)) for k, h in enumerate(modules) if q[k] > 0
+            q[k] / len(x) * sum(w * loss(h(x[j : j + 1])[0], y[j]) for j, w in enumerate(weight))
+            for k, h in enumerate(modules)
+            if q[k] > 0
         )
         parameters = [p for h in modules for p in h.parameters()]
         gradients = torch.autograd.grad(value, parameters, allow_unused=True)
-        pending.append([torch.zeros_like(p) if g is None else g for p, g in zip(parameters, gradients, strict=True)])
+        pending.append(
+            [
+                torch.zeros_like(p) if g is None else g
+                for p, g in zip(parameters, gradients, strict=True)
+            ]
+        )
         if i % meta_batch_size == 0 or i == len(groups):
             for p, *grads in zip(parameters, *pending, strict=True):
                 # At the end of the data the paper averages over the last B groups; the library, and this line, over those that are left.

@@ -24,7 +24,13 @@ NASTY = (
     "sep\u2028arated",
     'style="fill: red" id="groups"',
 )
-GROUP, DOSE, KIND, DAY, EFFECT = '"><img src=x onerror=alert(1)>', "<script>alert(1)</script>", "</script>", "يوم\u202e", "<b>effect</b>\n"
+GROUP, DOSE, KIND, DAY, EFFECT = (
+    '"><img src=x onerror=alert(1)>',
+    "<script>alert(1)</script>",
+    "</script>",
+    "يوم\u202e",
+    "<b>effect</b>\n",
+)
 KINDS = ("<i>a</i>", 'b" onload="alert(1)', "$\\bad{$")
 TAME = {GROUP: "site", DOSE: "dose", KIND: "kind", DAY: "day", EFFECT: "effect"}
 
@@ -35,10 +41,16 @@ def make_table(tame: bool = False) -> pandas.DataFrame:
     group = np.repeat(np.arange(12), 10)
     dose, kind = rng.normal(5.0, 2.0, 120), rng.choice(3, 120)
     sign = np.where(group < 5, -1.0, 1.0)
-    table = pandas.DataFrame({GROUP: np.array(NASTY, dtype=object)[group], DOSE: dose.round(2), KIND: np.array(KINDS, dtype=object)[kind]})
-    table[DAY] = pandas.Series(pandas.Timestamp("2024-01-01") + pandas.to_timedelta(rng.integers(0, 200, 120), unit="D")).dt.strftime(
-        "%Y-%m-%d"
+    table = pandas.DataFrame(
+        {
+            GROUP: np.array(NASTY, dtype=object)[group],
+            DOSE: dose.round(2),
+            KIND: np.array(KINDS, dtype=object)[kind],
+        }
     )
+    table[DAY] = pandas.Series(
+        pandas.Timestamp("2024-01-01") + pandas.to_timedelta(rng.integers(0, 200, 120), unit="D")
+    ).dt.strftime("%Y-%m-%d")
     table[EFFECT] = (sign * (dose - 5.0 + (kind == 1)) + rng.normal(0.0, 0.1, 120)).round(3)
     table.loc[::9, DOSE] = np.nan
     if tame:
@@ -61,4 +73,6 @@ def fit_label() -> tuple[TableModel, pandas.DataFrame]:
     """A classification into labels with nasty names."""
     table = make_table()
     table[EFFECT] = np.where(table[EFFECT] > 0.3, "<u>yes</u>", '"no"')
-    return TableModel(EFFECT, GROUP, contexts=2, local_model="linear", features=[DOSE, KIND]).fit(table), table
+    return TableModel(EFFECT, GROUP, contexts=2, local_model="linear", features=[DOSE, KIND]).fit(
+        table
+    ), table

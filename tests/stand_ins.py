@@ -20,7 +20,9 @@ def write_all(folder: Path) -> None:
     write_mnist(folder / "mnist")
     write_fashion(folder / "fashion-product-images-small")
     write_cifar100(folder / "cifar-100-python")
-    simulate_gas_mixtures(folder / "gas-sensor-array-under-dynamic-gas-mixtures", n_rows=4000, random_state=0)
+    simulate_gas_mixtures(
+        folder / "gas-sensor-array-under-dynamic-gas-mixtures", n_rows=4000, random_state=0
+    )
 
 
 def write_mnist(folder: Path, n_train: int = 300, n_test: int = 100) -> None:
@@ -28,7 +30,9 @@ def write_mnist(folder: Path, n_train: int = 300, n_test: int = 100) -> None:
     folder.mkdir(parents=True)
     digits = load_digits()
     images = np.zeros((len(digits.images), 28, 28), dtype=np.uint8)
-    images[:, 2:26, 2:26] = (digits.images * 15.9).astype(np.uint8).repeat(3, axis=1).repeat(3, axis=2)
+    images[:, 2:26, 2:26] = (
+        (digits.images * 15.9).astype(np.uint8).repeat(3, axis=1).repeat(3, axis=2)
+    )
     for part, rows in (("train", slice(0, n_train)), ("t10k", slice(n_train, n_train + n_test))):
         write_idx(folder / f"{part}-images-idx3-ubyte.gz", images[rows])
         write_idx(folder / f"{part}-labels-idx1-ubyte.gz", digits.target[rows].astype(np.uint8))
@@ -43,20 +47,64 @@ def write_fashion(folder: Path, n_of_each: int = 8) -> None:
     """Products whose colour, place and ground stand for their attributes; a copy, one of another size, rows without a picture."""
     (folder / "images").mkdir(parents=True)
     generator = np.random.default_rng(0)
-    rows = [["id", "gender", "masterCategory", "subCategory", "articleType", "baseColour", "season", "year", "usage", "productDisplayName"]]
-    combinations = list(itertools.product(("Men", "Women"), ("Apparel", "Footwear", "Accessories"), INKS)) * n_of_each
+    rows = [
+        [
+            "id",
+            "gender",
+            "masterCategory",
+            "subCategory",
+            "articleType",
+            "baseColour",
+            "season",
+            "year",
+            "usage",
+            "productDisplayName",
+        ]
+    ]
+    combinations = (
+        list(itertools.product(("Men", "Women"), ("Apparel", "Footwear", "Accessories"), INKS))
+        * n_of_each
+    )
     for number, (gender, category, color) in enumerate(combinations, start=1000):
-        rows.append([number, gender, category, "-", "-", color, "Summer", 2012, "Casual", f"Thing {number}"])
+        rows.append(
+            [number, gender, category, "-", "-", color, "Summer", 2012, "Casual", f"Thing {number}"]
+        )
         picture = np.full((80, 60, 3), 255 if gender == "Men" else 200, dtype=np.uint8)
         top = {"Apparel": 10, "Footwear": 45, "Accessories": 30}[category]
         picture[top : top + 25, 10:50] = INKS[color]
-        picture = (picture.astype(int) + generator.integers(-20, 20, picture.shape)).clip(0, 255).astype(np.uint8)
+        picture = (
+            (picture.astype(int) + generator.integers(-20, 20, picture.shape))
+            .clip(0, 255)
+            .astype(np.uint8)
+        )
         Image.fromarray(picture).save(folder / "images" / f"{number}.jpg", quality=95)
-    (folder / "images" / "1004.jpg").write_bytes((folder / "images" / "1003.jpg").read_bytes())  # a copy under another number
-    Image.open(folder / "images" / "1005.jpg").crop((0, 0, 53, 80)).save(folder / "images" / "1005.jpg")
-    rows.append([900, "Men", "Apparel", "-", "-", "Black", "Summer", 2012, "Casual", "No picture of this"])
-    rows.append([1000, "Men", "Apparel", "-", "-", "Black", "Summer", 2012, "Casual", "A name, with a comma", " and another"])
-    rows.append([901, "Boys", "Apparel", "-", "-", "Black", "Summer", 2012, "Casual", "Not of this task"])
+    (folder / "images" / "1004.jpg").write_bytes(
+        (folder / "images" / "1003.jpg").read_bytes()
+    )  # a copy under another number
+    Image.open(folder / "images" / "1005.jpg").crop((0, 0, 53, 80)).save(
+        folder / "images" / "1005.jpg"
+    )
+    rows.append(
+        [900, "Men", "Apparel", "-", "-", "Black", "Summer", 2012, "Casual", "No picture of this"]
+    )
+    rows.append(
+        [
+            1000,
+            "Men",
+            "Apparel",
+            "-",
+            "-",
+            "Black",
+            "Summer",
+            2012,
+            "Casual",
+            "A name, with a comma",
+            " and another",
+        ]
+    )
+    rows.append(
+        [901, "Boys", "Apparel", "-", "-", "Black", "Summer", 2012, "Casual", "Not of this task"]
+    )
     with (folder / "styles.csv").open("w", newline="") as file:
         csv.writer(file, quoting=csv.QUOTE_NONE, escapechar="\\").writerows(rows)
 
@@ -68,7 +116,11 @@ def write_cifar100(folder: Path, n_of_each: int = 4) -> None:
     for part in ("train", "test"):
         fine = np.repeat(np.arange(100), n_of_each)
         hue = np.random.default_rng(1).integers(0, 200, (100, 3, 1))[fine]
-        data = (hue + generator.integers(0, 50, (len(fine), 3, 1024))).astype(np.uint8).reshape(len(fine), 3072)
+        data = (
+            (hue + generator.integers(0, 50, (len(fine), 3, 1024)))
+            .astype(np.uint8)
+            .reshape(len(fine), 3072)
+        )
         content = {
             b"data": data,
             b"fine_labels": fine.tolist(),
@@ -76,5 +128,8 @@ def write_cifar100(folder: Path, n_of_each: int = 4) -> None:
             b"filenames": [b"x.png"] * len(fine),
         }
         (folder / part).write_bytes(pickle.dumps(content, protocol=2))
-    names = {b"fine_label_names": [b"fine_%d" % i for i in range(100)], b"coarse_label_names": [b"coarse_%d" % i for i in range(20)]}
+    names = {
+        b"fine_label_names": [b"fine_%d" % i for i in range(100)],
+        b"coarse_label_names": [b"coarse_%d" % i for i in range(20)],
+    }
     (folder / "meta").write_bytes(pickle.dumps(names, protocol=2))

@@ -9,12 +9,17 @@ import pytest
 
 from leaflearn.cli.main import run
 
-PAGE = (Path(__file__).parents[1] / "docs" / "how-to" / "from-a-table.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[1] / "docs" / "how-to" / "from-a-table.md").read_text(
+    encoding="utf-8"
+)
 
 
 def without_numbers(lines):
     """Lines, of which those that tell what networks answer are without their numbers."""
-    return [re.sub(r"-?\d+\.\d+", "#", line) if line.startswith("They are furthest apart") else line for line in lines]
+    return [
+        re.sub(r"-?\d+\.\d+", "#", line) if line.startswith("They are furthest apart") else line
+        for line in lines
+    ]
 
 
 @pytest.fixture(autouse=True)
@@ -28,7 +33,11 @@ def _in_a_hurry(tmp_path, monkeypatch):
 def test_everything_on_the_page_runs(capsys):
     make_tables, in_python = re.findall(r"```python\n(.*?)```", PAGE, re.S)
     exec(make_tables, {})
-    commands = [line.partition("#")[0].split() for block in re.findall(r"```sh\n(.*?)```", PAGE, re.S) for line in block.splitlines()]
+    commands = [
+        line.partition("#")[0].split()
+        for block in re.findall(r"```sh\n(.*?)```", PAGE, re.S)
+        for line in block.splitlines()
+    ]
     assert len(commands) == 6
     printed = []
     for leaflearn, *arguments in commands:

@@ -18,16 +18,29 @@ ROOT = Path(__file__).parents[1]
 
 def test_importing_the_package_is_cheap():
     code = "import sys, leaflearn; print(*sorted({'torch', 'sklearn', 'matplotlib', 'pandas'} & set(sys.modules)))"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == ""
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        == ""
+    )
 
 
 def test_every_public_name_can_be_had():
     assert all(getattr(leaflearn, name) is not None for name in leaflearn.__all__)
-    with pytest.raises(AttributeError, match=r"^module 'leaflearn' has no attribute 'LeafTransformer'$"):
+    with pytest.raises(
+        AttributeError, match=r"^module 'leaflearn' has no attribute 'LeafTransformer'$"
+    ):
         leaflearn.LeafTransformer  # noqa: B018
 
 
-@pytest.mark.parametrize("page", [path.relative_to(ROOT).as_posix() for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]])
+@pytest.mark.parametrize(
+    "page",
+    [
+        path.relative_to(ROOT).as_posix()
+        for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
+    ],
+)
 def test_links_between_pages_lead_somewhere(page):
     text = (ROOT / page).read_text(encoding="utf-8")
     targets = re.findall(r"\]\((?!https?:|#)([^)#]+)", text)
@@ -39,14 +52,20 @@ EXAMPLES = [path.name for path in (ROOT / "examples").glob("*.py")]
 OWN_TESTS = ("with_", "worked_")  # in tests/examples, which holds them to what they find
 
 
-@pytest.mark.parametrize("example", sorted(name for name in EXAMPLES if not name.startswith(OWN_TESTS)))
+@pytest.mark.parametrize(
+    "example", sorted(name for name in EXAMPLES if not name.startswith(OWN_TESTS))
+)
 def test_examples_are_short_and_run(example, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", [example])
-    monkeypatch.setattr("leaflearn.engines.training_run.STEPS", 100)  # to see that it runs, not what it finds
+    monkeypatch.setattr(
+        "leaflearn.engines.training_run.STEPS", 100
+    )  # to see that it runs, not what it finds
     path = ROOT / "examples" / example
     assert len(path.read_text(encoding="utf-8").splitlines()) <= 80
     with patch.dict(DATASETS), patch.dict(METHODS):  # what an example registers is gone afterwards
         runpy.run_path(str(path), run_name="__main__")
     assert capsys.readouterr().out
-    assert list(tmp_path.iterdir()) or not example.startswith("plot_"), "a plot_ example leaves a picture behind"
+    assert list(tmp_path.iterdir()) or not example.startswith("plot_"), (
+        "a plot_ example leaves a picture behind"
+    )

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from leaflearn.engines import RecoveryWarning
-    from leaflearn.estimators import Identification, LeafClassifier, LeafRanker, LeafRegressor, WithinGroupKFold, load
+    from leaflearn.estimators import (
+        Identification,
+        LeafClassifier,
+        LeafRanker,
+        LeafRegressor,
+        WithinGroupKFold,
+        load,
+    )
 
 __version__ = version("leaflearn")
 
@@ -23,7 +30,7 @@ _HOME = {
     "LeafRegressor": "leaflearn.estimators",
     "RecoveryWarning": "leaflearn.engines",
     "WithinGroupKFold": "leaflearn.estimators",
-    "find_telling_columns": "leaflearn.tabular.informative_columns",
+    "find_informative_columns": "leaflearn.tabular.informative_columns",
     "load": "leaflearn.estimators",
 }
 __all__ = [
@@ -34,7 +41,7 @@ __all__ = [
     "RecoveryWarning",
     "WithinGroupKFold",
     "__version__",
-    "find_telling_columns",
+    "find_informative_columns",
     "load",
 ]
 

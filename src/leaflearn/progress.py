@@ -7,10 +7,20 @@ from contextlib import contextmanager
 from typing import Protocol, TypeVar
 
 from rich.console import Console
-from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, ProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
 
 T = TypeVar("T")
-LONGEST = 7 * 86400.0  # seconds that the time left is estimated from: what comes once in minutes would else never tell
+LONGEST = (
+    7 * 86400.0
+)  # seconds that the time left is estimated from: what comes once in minutes would else never tell
 
 
 class Advance(Protocol):

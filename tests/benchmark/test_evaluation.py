@@ -26,7 +26,9 @@ def test_rmse_averages_over_several_outputs():
 
 
 def test_error_rate_of_each_model_by_hand():
-    assert error_rate(np.array([[1, 2], [1, 1], [0, 0], [1, 2]]), np.array([1, 1, 1, 2])).tolist() == [0.5, 0.5]
+    assert error_rate(
+        np.array([[1, 2], [1, 1], [0, 0], [1, 2]]), np.array([1, 1, 1, 2])
+    ).tolist() == [0.5, 0.5]
 
 
 def test_best_errors_take_the_best_model_of_every_domain():
@@ -46,7 +48,9 @@ def test_best_errors_with_several_outputs():
 
 
 def test_rows_must_match():
-    with pytest.raises(ValueError, match=r"^There are predictions for 2 rows and true targets for 3\.$"):
+    with pytest.raises(
+        ValueError, match=r"^There are predictions for 2 rows and true targets for 3\.$"
+    ):
         best_errors(np.zeros((2, 1)), [np.zeros(3)], rmse)
 
 
@@ -88,8 +92,12 @@ def test_agreement_refuses_unequal_lengths():
 
 def test_a_label_counts_as_found_wherever_it_is_in_the_set():
     scores = np.array([[0.1, 0.5, 0.4, 0.0], [0.6, 0.3, 0.1, 0.0], [0.0, 0.1, 0.2, 0.7]])
-    assert label_set_errors(scores, [[1, 1, 1], [2, 2, 2]], n_domains=2) == pytest.approx([1 / 3, 1 / 3])
-    assert label_set_errors(scores, [[1, 1, 1], [2, 2, 2]], n_domains=1) == pytest.approx([2 / 3, 1])
+    assert label_set_errors(scores, [[1, 1, 1], [2, 2, 2]], n_domains=2) == pytest.approx(
+        [1 / 3, 1 / 3]
+    )
+    assert label_set_errors(scores, [[1, 1, 1], [2, 2, 2]], n_domains=1) == pytest.approx(
+        [2 / 3, 1]
+    )
 
 
 def test_label_sets_refuse_answers_of_several_contexts():
@@ -112,7 +120,9 @@ def test_the_support_rows_are_not_tested_on():
     probabilities[:, 0] = [0.0, 1.0]
     probabilities[0, 0] = [1.0, 0.0]
     probabilities[:, 1] = [0.4, 0.6]  # wrong everywhere, yet less so
-    assert identified_errors(probabilities, [np.zeros(4, dtype=int)], "cross-entropy", n_support=1, n_draws=50) == pytest.approx([1.0])
+    assert identified_errors(
+        probabilities, [np.zeros(4, dtype=int)], "cross-entropy", n_support=1, n_draws=50
+    ) == pytest.approx([1.0])
 
 
 def test_the_context_is_identified_by_probabilities_and_judged_by_labels():
@@ -120,21 +130,31 @@ def test_the_context_is_identified_by_probabilities_and_judged_by_labels():
     predictions = np.tile(np.array([sure, unsure]), (20, 1, 1))
     wrong = np.zeros(20, dtype=int)
     wrong[:8] = 1  # 40 %, on which the sure context pays more than the unsure one
-    errors = [identified_errors(predictions, [wrong], "cross-entropy", n_draws=400, random_state=seed)[0] for seed in range(2)]
+    errors = [
+        identified_errors(predictions, [wrong], "cross-entropy", n_draws=400, random_state=seed)[0]
+        for seed in range(2)
+    ]
     assert errors == pytest.approx([0.4, 0.4], abs=0.02)
 
 
 def test_identification_is_drawn_from_the_seed():
     generator = np.random.default_rng(0)
     predictions, truth = generator.normal(size=(30, 3, 2)), generator.normal(size=(30, 2))
-    first, again, other = (identified_errors(predictions, [truth], "squared", random_state=seed)[0] for seed in (0, 0, 1))
+    first, again, other = (
+        identified_errors(predictions, [truth], "squared", random_state=seed)[0]
+        for seed in (0, 0, 1)
+    )
     assert first == again != other
 
 
 def test_identification_needs_rows_to_test_on():
-    with pytest.raises(ValueError, match=r"^`n_support` must be .*; it is 10, and there are 10 rows\.$"):
+    with pytest.raises(
+        ValueError, match=r"^`n_support` must be .*; it is 10, and there are 10 rows\.$"
+    ):
         identified_errors(np.zeros((10, 2, 1)), [np.zeros((10, 1))], "squared")
-    with pytest.raises(ValueError, match=r"^`loss` must be 'squared' or 'cross-entropy'; it is 'zero-one'\.$"):
+    with pytest.raises(
+        ValueError, match=r"^`loss` must be 'squared' or 'cross-entropy'; it is 'zero-one'\.$"
+    ):
         identified_errors(np.zeros((11, 2, 1)), [np.zeros((11, 1))], "zero-one")
 
 

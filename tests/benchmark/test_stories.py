@@ -19,20 +19,31 @@ def make_result(data, errors, agreement=0.996):
     turned = np.arange(n)[::-1]
     predictions = np.stack([domain.test.y for domain in data], axis=1)[:, turned]
     learnt = {
-        name: Learnt(predictions, BestErrors(np.array(values), turned), turned[truth.domain], turned) for name, values in errors.items()
+        name: Learnt(
+            predictions, BestErrors(np.array(values), turned), turned[truth.domain], turned
+        )
+        for name, values in errors.items()
     }
-    learnt["ERM"] = dataclasses.replace(learnt["ERM"], predictions=predictions[:, :1], domains=np.array([-1]))
+    learnt["ERM"] = dataclasses.replace(
+        learnt["ERM"], predictions=predictions[:, :1], domains=np.array([-1])
+    )
     return Comparison(data, sample, truth, learnt, np.tile(truth.domain, (3, 1)), agreement)
 
 
 @pytest.fixture(scope="module")
 def functions():
-    return make_result(DATASETS["functions"](), {"ERM": [1.1, 1.0, 0.9], "LEAF": [0.01, 0.0234, 0.02], "oracle": [0.01, 0.01, 0.011]})
+    return make_result(
+        DATASETS["functions"](),
+        {"ERM": [1.1, 1.0, 0.9], "LEAF": [0.01, 0.0234, 0.02], "oracle": [0.01, 0.01, 0.011]},
+    )
 
 
 @pytest.fixture(scope="module")
 def digits():
-    return make_result(DATASETS["colored-digits"](), {"ERM": [0.6, 0.4], "LEAF": [0.0523, 0.0], "oracle": [0.04, 0.0]})
+    return make_result(
+        DATASETS["colored-digits"](),
+        {"ERM": [0.6, 0.4], "LEAF": [0.0523, 0.0], "oracle": [0.04, 0.0]},
+    )
 
 
 def test_stories_are_told_of_registered_data_sets_only():
@@ -47,12 +58,17 @@ def test_a_finding_in_regression(functions):
 
 
 def test_a_finding_in_classification(digits):
-    assert summarize(digits).endswith("Its worst error is 5.2%; one model for all has 60.0%, the oracle 4.0%.")
+    assert summarize(digits).endswith(
+        "Its worst error is 5.2%; one model for all has 60.0%, the oracle 4.0%."
+    )
 
 
 def test_a_failure_is_called_one(functions):
     failed = dataclasses.replace(functions, agreement=0.5)
-    assert summarize(failed) == "Nothing came apart here: LEAF allocated only 50.0% of the 6 groups to the right context."
+    assert (
+        summarize(failed)
+        == "Nothing came apart here: LEAF allocated only 50.0% of the 6 groups to the right context."
+    )
 
 
 def test_the_table_has_a_row_for_each_learner(digits):
@@ -63,11 +79,18 @@ def test_the_table_has_a_row_for_each_learner(digits):
         ("LEAF", "5.2%", "0.0%"),
         ("oracle, told the truth", "4.0%", "0.0%"),
     )
-    assert [picture.name for picture in section.pictures] == ["colored-digits.png", "colored-digits-allocation.png"]
+    assert [picture.name for picture in section.pictures] == [
+        "colored-digits.png",
+        "colored-digits-allocation.png",
+    ]
 
 
 def test_errors_by_name(functions):
-    assert describe_errors(functions, "LEAF") == {"absolute": 0.01, "sine": 0.0234, "logarithm": 0.02}
+    assert describe_errors(functions, "LEAF") == {
+        "absolute": 0.01,
+        "sine": 0.0234,
+        "logarithm": 0.02,
+    }
 
 
 def test_answers_come_from_the_context_that_stands_for_the_domain(digits, monkeypatch):
@@ -80,6 +103,8 @@ def test_answers_come_from_the_context_that_stands_for_the_domain(digits, monkey
     monkeypatch.setattr("leaflearn.benchmark.stories.plot_answers", keep)
     with pytest.raises(StopIteration):
         draw_digits(digits)
-    assert np.array_equal(seen["answers"], seen["truths"])  # the models are right, once they are told apart
+    assert np.array_equal(
+        seen["answers"], seen["truths"]
+    )  # the models are right, once they are told apart
     assert seen["truths"].shape == (24, 2)
     assert seen["truths"][0].tolist() == ["5", "pink"]

@@ -21,10 +21,18 @@ N_GROUPS = 130
 
 @pytest.fixture(scope="session")
 def browser():
-    playwright = pytest.importorskip("playwright.sync_api", reason="pip install 'leaflearn[browser]'")
-    path = CHROMIUM if Path(CHROMIUM).exists() else shutil.which("chromium") or shutil.which("google-chrome")
+    playwright = pytest.importorskip(
+        "playwright.sync_api", reason="pip install 'leaflearn[browser]'"
+    )
+    path = (
+        CHROMIUM
+        if Path(CHROMIUM).exists()
+        else shutil.which("chromium") or shutil.which("google-chrome")
+    )
     if path is None:
-        pytest.skip(f"there is no Chromium at {CHROMIUM}; install it, or say with LEAFLEARN_CHROMIUM where it is")
+        pytest.skip(
+            f"there is no Chromium at {CHROMIUM}; install it, or say with LEAFLEARN_CHROMIUM where it is"
+        )
     with playwright.sync_playwright() as running:
         started = running.chromium.launch(executable_path=path, args=["--no-sandbox"])
         yield started
@@ -58,7 +66,9 @@ def visit(browser, pages):
     opened, faults, requests, visited = [], [], [], set()
 
     def open_page(name, width=1400, theme="light", **options):
-        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme, **options)
+        context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=theme, **options
+        )
         page = context.new_page()
         page.on("console", lambda message: faults.append(message.text))
         page.on("pageerror", lambda error: faults.append(str(error)))
@@ -85,11 +95,19 @@ def names(page):
 @pytest.mark.parametrize("name", ["nasty.html", "label.html"])
 def test_it_fits_its_window_and_accessibility_finds_nothing_serious(visit, name, width, theme):
     axe_playwright = pytest.importorskip("axe_playwright_python.sync_playwright")
-    page = visit(name, width, theme, bypass_csp=True)  # axe is a script that the page's own policy would refuse
+    page = visit(
+        name, width, theme, bypass_csp=True
+    )  # axe is a script that the page's own policy would refuse
     page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
-    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    assert page.evaluate(
+        "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
+    )
     found = axe_playwright.Axe().run(page).response["violations"]
-    assert [(fault["id"], fault["nodes"][0]["html"]) for fault in found if fault["impact"] in ("serious", "critical")] == []
+    assert [
+        (fault["id"], fault["nodes"][0]["html"])
+        for fault in found
+        if fault["impact"] in ("serious", "critical")
+    ] == []
 
 
 def test_names_appear_as_they_are_and_run_nothing(visit):
@@ -100,7 +118,9 @@ def test_names_appear_as_they_are_and_run_nothing(visit):
 
 def test_what_the_script_shows_is_what_the_page_held_without_it(visit):
     plain_page, live_page = visit("many.html", java_script_enabled=False), visit("many.html")
-    shown = [page.locator("#group-table tbody tr").all_inner_texts() for page in (plain_page, live_page)]
+    shown = [
+        page.locator("#group-table tbody tr").all_inner_texts() for page in (plain_page, live_page)
+    ]
     assert shown[0] == shown[1]
     assert len(shown[0]) == 50
     assert not plain_page.locator("#find").is_visible()
@@ -116,7 +136,9 @@ def test_the_table_sorts_by_every_column_with_the_keyboard(visit):
     assert page.locator("#group-table th[aria-sort='descending']").count() == 1
     assert names(page)[0] == f"site {N_GROUPS - 1}"
     page.locator("#group-table th button", has_text="rows").click()
-    assert page.locator("#group-table tbody tr td:last-child").all_inner_texts() == [str(i + 1) for i in range(50)]
+    assert page.locator("#group-table tbody tr td:last-child").all_inner_texts() == [
+        str(i + 1) for i in range(50)
+    ]
 
 
 def test_the_table_is_searched_and_filtered(visit):
@@ -125,7 +147,9 @@ def test_the_table_is_searched_and_filtered(visit):
     assert sorted(names(page)) == sorted(f"site {i}" for i in (12, *range(120, 130)))
     assert page.locator("#group-count").inner_text() == "Groups 1 to 11 of 11"
     page.get_by_label("Context", exact=True).select_option("1")
-    assert set(page.locator("#group-table tbody td:nth-child(2)").all_inner_texts()) == {"context 1"}
+    assert set(page.locator("#group-table tbody td:nth-child(2)").all_inner_texts()) == {
+        "context 1"
+    }
     page.get_by_label("Find a group").fill("nobody")
     assert page.locator("#group-count").inner_text() == "No group is called like that."
     assert names(page) == []
@@ -147,7 +171,15 @@ def test_the_theme_follows_the_system_and_can_be_switched(visit, theme):
     page = visit("label.html", theme=theme)
 
     def is_dark():
-        return sum(int(part) for part in page.evaluate("getComputedStyle(document.body).backgroundColor").strip("rgb()").split(",")) < 200
+        return (
+            sum(
+                int(part)
+                for part in page.evaluate("getComputedStyle(document.body).backgroundColor")
+                .strip("rgb()")
+                .split(",")
+            )
+            < 200
+        )
 
     def ink_of_a_chart():
         return page.evaluate("getComputedStyle(document.querySelector('.chart text')).fill")

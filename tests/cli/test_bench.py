@@ -65,11 +65,15 @@ def leaflearn(capsys):
     return call
 
 
-@pytest.mark.parametrize("arguments", [["bench"], ["bench", "--help"], ["bench", "recovery", "--help"]])
+@pytest.mark.parametrize(
+    "arguments", [["bench"], ["bench", "--help"], ["bench", "recovery", "--help"]]
+)
 def test_help_waits_for_no_heavy_import(arguments):
     heavy = "{'torch', 'sklearn', 'matplotlib', 'numpy'}"
     program = f"import sys; from leaflearn.cli.main import run; code = run({arguments}); sys.exit(code or bool({heavy} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert "recover" in done.stdout
 
@@ -78,12 +82,24 @@ def test_help_waits_for_no_heavy_import(arguments):
 def test_it_fits_records_and_draws(leaflearn, place, monkeypatch):
     for rule in ("default", "hard"):
         monkeypatch.setitem(RULES, rule, {"max_epochs": 1, "n_init": 1, "init": "random"})
-    code, out, err = leaflearn("--tasks", "tiny", "--seeds", 1, "--first-seed", 4, "-o", "new/folder")
+    code, out, err = leaflearn(
+        "--tasks", "tiny", "--seeds", 1, "--first-seed", 4, "-o", "new/folder"
+    )
     assert (code, err) == (0, "")
     assert set(os.listdir(place / "new" / "folder")) == FILES
-    recorded = [json.loads(line) for line in (place / "new" / "folder" / "records.jsonl").read_text().splitlines()]
-    assert [(r["rule"], r["seed"], "contexts" in r) for r in recorded] == [("default", 4, True), ("hard", 4, False), ("oracle", 4, False)]
-    assert all((place / "new" / "folder" / name).read_bytes().startswith(b"\x89PNG") for name in ("recovery.png", "tasks.png"))
+    recorded = [
+        json.loads(line)
+        for line in (place / "new" / "folder" / "records.jsonl").read_text().splitlines()
+    ]
+    assert [(r["rule"], r["seed"], "contexts" in r) for r in recorded] == [
+        ("default", 4, True),
+        ("hard", 4, False),
+        ("oracle", 4, False),
+    ]
+    assert all(
+        (place / "new" / "folder" / name).read_bytes().startswith(b"\x89PNG")
+        for name in ("recovery.png", "tasks.png")
+    )
     assert "0 of 1" in out
     assert out.endswith("Records, summary and pictures are in new/folder\n")
 
@@ -92,14 +108,21 @@ def test_it_fits_records_and_draws(leaflearn, place, monkeypatch):
 def test_all_tasks_and_two_rules_are_run_where_nothing_else_is_asked_for(leaflearn, fits):
     done, _ = fits
     assert leaflearn()[0] == 0
-    assert done == [(task, rule, seed) for seed in range(10) for task in ("functions", "tiny") for rule in ("default", "hard")]
+    assert done == [
+        (task, rule, seed)
+        for seed in range(10)
+        for task in ("functions", "tiny")
+        for rule in ("default", "hard")
+    ]
 
 
 def test_quick_runs_few_tasks_on_two_seeds_unless_told_otherwise(leaflearn, fits):
     done, _ = fits
     assert leaflearn("--quick")[0] == 0
     assert {seed for *_, seed in done} == {0, 1}
-    assert {(task, rule) for task, rule, _ in done} == {(task, rule) for task in ("functions", "rare") for rule in ("default", "hard")}
+    assert {(task, rule) for task, rule, _ in done} == {
+        (task, rule) for task in ("functions", "rare") for rule in ("default", "hard")
+    }
     done.clear()
     assert leaflearn("--quick", "--tasks", "opposites", "--seeds", 1, "-o", "other")[0] == 0
     assert done == [("opposites", "default", 0), ("opposites", "hard", 0)]
@@ -112,19 +135,42 @@ def test_json_is_all_there_is_on_standard_output(leaflearn, fits):
     code, out, err = leaflearn("--tasks", "tiny,functions", "--seeds", 2, "--json")
     assert (code, err) == (0, "")
     answer = json.loads(out)
-    assert {os.path.basename(file) for file in answer["files"]} == set(os.listdir("leaflearn-recovery")) == FILES
-    rates = {(line["task"], line["rule"]): (line["rate"], line["runs"], line["bar"]) for line in answer["summary"]}
+    assert (
+        {os.path.basename(file) for file in answer["files"]}
+        == set(os.listdir("leaflearn-recovery"))
+        == FILES
+    )
+    rates = {
+        (line["task"], line["rule"]): (line["rate"], line["runs"], line["bar"])
+        for line in answer["summary"]
+    }
     assert rates["tiny", "hard"] == (0.5, 2, None)
     assert rates["functions", "default"] == (1.0, 2, 0.98)
 
 
 @pytest.mark.usefixtures("two_tasks")
 @pytest.mark.parametrize(("width", "n_columns"), [(120, 11), (80, 8), (40, 3)])
-def test_a_narrow_terminal_has_fewer_columns_that_are_whole(leaflearn, fits, monkeypatch, width, n_columns):
+def test_a_narrow_terminal_has_fewer_columns_that_are_whole(
+    leaflearn, fits, monkeypatch, width, n_columns
+):
     monkeypatch.setenv("COLUMNS", str(width))
     _, out, _ = leaflearn("--tasks", "functions", "--rules", "default", "--seeds", 1)
-    assert max(map(len, out.splitlines()[:-1])) <= width  # the last names a folder, which is not broken
-    cells = ["functions", "default", "1 of 1", "21 to 100 %", "98 %", "0.100", "", "", "", "0 of 1", "100 %"]
+    assert (
+        max(map(len, out.splitlines()[:-1])) <= width
+    )  # the last names a folder, which is not broken
+    cells = [
+        "functions",
+        "default",
+        "1 of 1",
+        "21 to 100 %",
+        "98 %",
+        "0.100",
+        "",
+        "",
+        "",
+        "0 of 1",
+        "100 %",
+    ]
     (row,) = (line for line in out.splitlines() if "1 of 1" in line and "functions" in line)
     assert row.split() == " ".join(cells[:n_columns]).split()
     assert ("too narrow" in " ".join(out.split())) == (n_columns < 11)
@@ -138,8 +184,16 @@ def test_unknown_names_are_answered_with_the_known_ones(leaflearn, fits, place):
         "",
         "leaflearn: There is no task called 'juggling'. There are: functions, tiny.\n",
     )
-    assert leaflearn("--rules", "golden") == (2, "", f"leaflearn: There is no rule called 'golden'. There are: {RULE_NAMES}.\n")
-    assert leaflearn("--tasks", " , ") == (2, "", "leaflearn: No task is named in --tasks ' , '. There are: functions, tiny.\n")
+    assert leaflearn("--rules", "golden") == (
+        2,
+        "",
+        f"leaflearn: There is no rule called 'golden'. There are: {RULE_NAMES}.\n",
+    )
+    assert leaflearn("--tasks", " , ") == (
+        2,
+        "",
+        "leaflearn: No task is named in --tasks ' , '. There are: functions, tiny.\n",
+    )
     assert done == []
     assert os.listdir(place) == []
 
@@ -152,7 +206,11 @@ def test_counts_below_one_are_refused(leaflearn, option):
 
 def test_an_output_that_is_a_file_is_refused_before_any_work(leaflearn, fits, place):
     (place / "file").write_text("mine")
-    assert leaflearn("-o", "file") == (2, "", "leaflearn: Cannot write into 'file': it is a file, and a folder is needed.\n")
+    assert leaflearn("-o", "file") == (
+        2,
+        "",
+        "leaflearn: Cannot write into 'file': it is a file, and a folder is needed.\n",
+    )
     assert fits[0] == []
 
 

@@ -12,7 +12,14 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from leaflearn.benchmark.datasets import DATASETS, DataError, DataSet, fetching, gas_simulator, store
+from leaflearn.benchmark.datasets import (
+    DATASETS,
+    DataError,
+    DataSet,
+    fetching,
+    gas_simulator,
+    store,
+)
 from leaflearn.benchmark.datasets.domains import Domain, DomainSet
 from leaflearn.benchmark.datasets.sources import Examples
 from leaflearn.benchmark.datasets.store import VARIABLE, Files, locate
@@ -35,7 +42,13 @@ def pets(inputs="features"):
     locate(PETS)
     x = np.zeros((30, 3, 4, 4) if inputs == "pictures" else (30, 5), dtype=np.float32)
     y = np.arange(30) % 2
-    return DomainSet("pets (simulated)", (Domain("owner", Examples(x, y), Examples(x, y)),), 4, 2, classes=("cat", "dog"))
+    return DomainSet(
+        "pets (simulated)",
+        (Domain("owner", Examples(x, y), Examples(x, y)),),
+        4,
+        2,
+        classes=("cat", "dog"),
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -103,15 +116,28 @@ def gas(monkeypatch):
 def test_help_is_quick_and_names_the_commands(arguments):
     heavy = "{'torch', 'sklearn', 'matplotlib', 'numpy', 'leaflearn.benchmark.datasets'}"
     program = f"import sys; from leaflearn.cli.main import run; code = run({arguments}); sys.exit(code or bool({heavy} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stderr) == (0, "")
-    assert [line.split()[0] for line in done.stdout.partition("Commands:\n")[2].splitlines()] == ["get", "list", "show", "verify", "where"]
+    assert [line.split()[0] for line in done.stdout.partition("Commands:\n")[2].splitlines()] == [
+        "get",
+        "list",
+        "show",
+        "verify",
+        "where",
+    ]
 
 
-@pytest.mark.parametrize("arguments", [["data", "list"], ["data", "where"], ["data", "where", "cifar100-hierarchy"]])
+@pytest.mark.parametrize(
+    "arguments", [["data", "list"], ["data", "where"], ["data", "where", "cifar100-hierarchy"]]
+)
 def test_looking_around_needs_no_torch(arguments):
     program = f"import sys; from leaflearn.cli.main import run; code = run({arguments}); sys.exit(code or 'torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", program], capture_output=True, check=False).returncode == 0
+    assert (
+        subprocess.run([sys.executable, "-c", program], capture_output=True, check=False).returncode
+        == 0
+    )
 
 
 @pytest.mark.parametrize("command", ["get", "show", "verify", "where"])
@@ -119,7 +145,11 @@ def test_an_unknown_name_is_answered_with_the_nearest_and_all_others(leaflearn, 
     names = "There are: colored-digits, functions, pets."
     near = f"leaflearn: There is no data set called 'colored-digit'; did you mean colored-digits? {names}\n"
     assert leaflearn(command, "colored-digit") == (2, "", near)
-    assert leaflearn(command, "xyzzy") == (2, "", f"leaflearn: There is no data set called 'xyzzy'. {names}\n")
+    assert leaflearn(command, "xyzzy") == (
+        2,
+        "",
+        f"leaflearn: There is no data set called 'xyzzy'. {names}\n",
+    )
 
 
 # list
@@ -128,7 +158,11 @@ def test_an_unknown_name_is_answered_with_the_nearest_and_all_others(leaflearn, 
 def test_list_says_what_there_is_and_what_is_missing(leaflearn, folder):
     code, out, err = leaflearn("list")
     assert (code, err) == (0, "")
-    cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in out.splitlines() if line.startswith("│")]
+    cells = [
+        [cell.strip() for cell in line.split("│")[1:-1]]
+        for line in out.splitlines()
+        if line.startswith("│")
+    ]
     assert ["pets", "missing", "Cats [bold] or dogs.", "Pets, by A. Nimal"] in cells
     assert ["", "", "", "Terms: CC [0]"] in cells
     assert ["functions", "built in"] in [row[:2] for row in cells]
@@ -146,7 +180,11 @@ def test_list_as_json_with_the_files_there(leaflearn, folder):
         "name": "pets", "summary": "Cats [bold] or dogs.", "title": "Pets, by A. Nimal", "terms": "CC [0]",
         "folder": str(folder / "house" / "pets"), "files": "ready",
     }  # fmt: skip
-    assert (rows["functions"]["files"], rows["functions"]["title"], rows["functions"]["folder"]) == ("built in", None, None)
+    assert (
+        rows["functions"]["files"],
+        rows["functions"]["title"],
+        rows["functions"]["folder"],
+    ) == ("built in", None, None)
 
 
 def test_a_folder_that_cannot_be_read_does_not_hide_the_others(leaflearn, monkeypatch):
@@ -186,23 +224,37 @@ def test_get_fails_as_fetching_fails(leaflearn, monkeypatch):
 
 
 def test_there_is_nothing_to_get_of_what_is_built_in(leaflearn, folder):
-    assert leaflearn("get", "functions") == (0, "functions is built in: there is nothing to get.\n", "")
+    assert leaflearn("get", "functions") == (
+        0,
+        "functions is built in: there is nothing to get.\n",
+        "",
+    )
     assert not folder.exists()
 
 
 @pytest.mark.parametrize("name", ["pets", "functions"])
 def test_only_one_set_can_be_simulated(leaflearn, name):
-    sentence = f"leaflearn: Only gas-mixtures can be simulated, not {name}; leave out --simulated.\n"
+    sentence = (
+        f"leaflearn: Only gas-mixtures can be simulated, not {name}; leave out --simulated.\n"
+    )
     assert leaflearn("get", name, "--simulated") == (2, "", sentence)
 
 
 @pytest.mark.usefixtures("gas")
 def test_simulated_files_are_never_taken_for_the_publishers(leaflearn, folder):
-    assert leaflearn("get", "gas-mixtures", "--simulated") == (0, f"The simulated files of gas-mixtures are in {folder / 'gas'}\n", "")
+    assert leaflearn("get", "gas-mixtures", "--simulated") == (
+        0,
+        f"The simulated files of gas-mixtures are in {folder / 'gas'}\n",
+        "",
+    )
     refusal = f"leaflearn: The files in '{folder / 'gas'}' are simulated; delete them first, then get the publisher's.\n"
     assert leaflearn("get", "gas-mixtures") == (2, "", refusal)
     assert leaflearn("verify", "gas-mixtures") == (0, "simulated a.txt\n", "")
-    (row,) = (row for row in json.loads(leaflearn("list", "--json")[1])["data_sets"] if row["name"] == "gas-mixtures")
+    (row,) = (
+        row
+        for row in json.loads(leaflearn("list", "--json")[1])["data_sets"]
+        if row["name"] == "gas-mixtures"
+    )
     assert row["files"] == "simulated"
 
 
@@ -211,10 +263,17 @@ def test_simulated_files_are_never_taken_for_the_publishers(leaflearn, folder):
 
 @pytest.mark.usefixtures("all_files")
 def test_verify_is_content_with_files_that_are_right_or_there(leaflearn, folder):
-    assert leaflearn("verify", "pets") == (0, "right     cats.csv\nthere     dogs.csv\nthere     photographs/\n", "")
+    assert leaflearn("verify", "pets") == (
+        0,
+        "right     cats.csv\nthere     dogs.csv\nthere     photographs/\n",
+        "",
+    )
     code, out, _ = leaflearn("verify", "pets", "--json")
     states = {"cats.csv": "right", "dogs.csv": "there", "photographs/": "there"}
-    assert (code, json.loads(out)) == (0, {"name": "pets", "folder": str(folder / "house" / "pets"), "files": states})
+    assert (code, json.loads(out)) == (
+        0,
+        {"name": "pets", "folder": str(folder / "house" / "pets"), "files": states},
+    )
 
 
 def test_verify_says_what_is_missing_and_how_to_get_it(leaflearn, folder, put):
@@ -223,14 +282,22 @@ def test_verify_says_what_is_missing_and_how_to_get_it(leaflearn, folder, put):
         f"leaflearn: In '{folder / 'house' / 'pets'}', missing: 'dogs.csv', 'photographs/'. "
         "Get what is missing with: leaflearn data get pets\n"
     )
-    assert leaflearn("verify", "pets") == (2, "right     cats.csv\nmissing   dogs.csv\nmissing   photographs/\n", advice)
+    assert leaflearn("verify", "pets") == (
+        2,
+        "right     cats.csv\nmissing   dogs.csv\nmissing   photographs/\n",
+        advice,
+    )
 
 
 def test_verify_says_what_is_wrong_even_as_json(leaflearn, folder, put):
     put(cats_csv=b"Jerry", dogs_csv=b"Rex")
     code, out, err = leaflearn("verify", "pets", "--json")
     assert code == 2
-    assert json.loads(out)["files"] == {"cats.csv": "wrong", "dogs.csv": "there", "photographs/": "missing"}
+    assert json.loads(out)["files"] == {
+        "cats.csv": "wrong",
+        "dogs.csv": "there",
+        "photographs/": "missing",
+    }
     assert err == (
         f"leaflearn: In '{folder / 'house' / 'pets'}', not the publisher's: 'cats.csv'; missing: 'photographs/'. "
         "Delete what is wrong, then get it again with: leaflearn data get pets\n"
@@ -238,7 +305,11 @@ def test_verify_says_what_is_wrong_even_as_json(leaflearn, folder, put):
 
 
 def test_there_is_nothing_to_verify_in_what_is_built_in(leaflearn):
-    assert leaflearn("verify", "functions") == (0, "functions is built in: there is nothing to verify.\n", "")
+    assert leaflearn("verify", "functions") == (
+        0,
+        "functions is built in: there is nothing to verify.\n",
+        "",
+    )
     code, out, _ = leaflearn("verify", "functions", "--json")
     assert (code, json.loads(out)) == (0, {"name": "functions", "folder": None, "files": {}})
 
@@ -261,8 +332,14 @@ def test_a_zip_file_that_the_loader_reads_is_not_missing(leaflearn, folder, monk
 def test_where_prints_a_path_and_nothing_else(leaflearn, folder):
     assert leaflearn("where") == (0, f"{folder}\n", "")
     assert leaflearn("where", "pets") == (0, f"{folder / 'house' / 'pets'}\n", "")
-    assert json.loads(leaflearn("where", "pets", "--json")[1]) == {"folder": str(folder / "house" / "pets")}
-    assert leaflearn("where", "functions") == (2, "", "leaflearn: functions is built in: it has no folder.\n")
+    assert json.loads(leaflearn("where", "pets", "--json")[1]) == {
+        "folder": str(folder / "house" / "pets")
+    }
+    assert leaflearn("where", "functions") == (
+        2,
+        "",
+        "leaflearn: functions is built in: it has no folder.\n",
+    )
 
 
 # show
@@ -270,7 +347,11 @@ def test_where_prints_a_path_and_nothing_else(leaflearn, folder):
 
 def test_show_writes_the_picture_where_it_is_told_and_nothing_else(leaflearn, tmp_path):
     path = tmp_path / "new" / "folder" / "cross.PNG"
-    assert leaflearn("show", "functions", "-o", path) == (0, f"The picture of functions is {path}\n", "")
+    assert leaflearn("show", "functions", "-o", path) == (
+        0,
+        f"The picture of functions is {path}\n",
+        "",
+    )
     assert path.read_bytes().startswith(b"\x89PNG")
     assert os.listdir(path.parent) == ["cross.PNG"]
 
@@ -289,7 +370,9 @@ def test_show_overwrites_and_is_the_same_every_time(leaflearn, tmp_path):
 @pytest.mark.usefixtures("all_files")
 def test_show_asks_for_pictures_where_a_set_has_the_choice(leaflearn, monkeypatch):
     drawn = []
-    monkeypatch.setattr(sheet, "draw_sheet", lambda data, seed: drawn.append(data) or Figure(figsize=(1, 1)))
+    monkeypatch.setattr(
+        sheet, "draw_sheet", lambda data, seed: drawn.append(data) or Figure(figsize=(1, 1))
+    )
     assert leaflearn("show", "pets")[0] == 0
     assert leaflearn("show", "functions")[0] == 0
     assert [data.input_shape for data in drawn] == [(3, 4, 4), (1,)]
@@ -301,7 +384,11 @@ def test_show_can_write_every_kind_that_it_offers(leaflearn, monkeypatch, tmp_pa
     kinds = refusal.partition("one of ")[2].rstrip(".\n").split(", ")
     assert {".png", ".svg", ".pdf", ".jpg"} <= set(kinds)
     for kind in kinds:
-        assert leaflearn("show", "functions", "-o", f"picture{kind}") == (0, f"The picture of functions is picture{kind}\n", "")
+        assert leaflearn("show", "functions", "-o", f"picture{kind}") == (
+            0,
+            f"The picture of functions is picture{kind}\n",
+            "",
+        )
         assert (tmp_path / f"picture{kind}").stat().st_size > 0
 
 
@@ -322,24 +409,43 @@ def test_show_refuses_a_folder_and_what_is_below_a_file(leaflearn, tmp_path):
         "leaflearn: Invalid value for '-o' / '--output': File 'here.png' is a directory. See 'leaflearn data show --help'.\n",
     )
     code, _, err = leaflearn("show", "functions", "-o", tmp_path / "file" / "a.png")
-    assert (code, err) == (2, f"leaflearn: Cannot write into '{tmp_path / 'file'}': it is a file, and a folder is needed.\n")
+    assert (code, err) == (
+        2,
+        f"leaflearn: Cannot write into '{tmp_path / 'file'}': it is a file, and a folder is needed.\n",
+    )
 
 
 def test_show_refuses_a_read_only_folder_before_it_draws(leaflearn, monkeypatch, tmp_path):
     monkeypatch.setattr(sheet, "draw_sheet", None)
-    monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path / "shut")  # root may write into any
+    monkeypatch.setattr(
+        os, "access", lambda path, mode: path != tmp_path / "shut"
+    )  # root may write into any
     sentence = f"Cannot write '{tmp_path / 'shut' / 'a.png'}': its folder is read-only; choose another with --output."
-    assert leaflearn("show", "functions", "-o", tmp_path / "shut" / "a.png") == (2, "", f"leaflearn: {sentence}\n")
+    assert leaflearn("show", "functions", "-o", tmp_path / "shut" / "a.png") == (
+        2,
+        "",
+        f"leaflearn: {sentence}\n",
+    )
 
 
 def test_show_without_the_files_says_how_to_get_them(leaflearn, tmp_path, folder):
     sentence = f"Pets, by A. Nimal: 'cats.csv' and 2 more are not in '{folder / 'house' / 'pets'}'. Ask A. Nimal."
-    assert leaflearn("show", "pets") == (2, "", f"leaflearn: {sentence} Try: leaflearn data get pets\n")
+    assert leaflearn("show", "pets") == (
+        2,
+        "",
+        f"leaflearn: {sentence} Try: leaflearn data get pets\n",
+    )
     assert not (tmp_path / "pets.png").exists()
 
 
 def test_how_to_get_them_is_not_said_twice(leaflearn, monkeypatch, folder):
-    said = Files("pets", "Pets", "CC0", contents={"cats.csv": None}, by_hand="Or fetch them with: leaflearn data get pets")
+    said = Files(
+        "pets",
+        "Pets",
+        "CC0",
+        contents={"cats.csv": None},
+        by_hand="Or fetch them with: leaflearn data get pets",
+    )
     monkeypatch.setitem(DATASETS, "pets", DataSet("pets", lambda: locate(said), said))
     sentence = f"leaflearn: Pets: 'cats.csv' is not in '{folder / 'pets'}'. Or fetch them with: leaflearn data get pets\n"
     assert leaflearn("show", "pets") == (2, "", sentence)

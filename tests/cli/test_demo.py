@@ -14,7 +14,13 @@ from leaflearn.cli.demo import demo
 from leaflearn.cli.main import run
 from leaflearn.core.threads import one_thread
 
-FILES = {"functions.png", "functions-allocation.png", "colored-digits.png", "colored-digits-allocation.png", "index.html"}
+FILES = {
+    "functions.png",
+    "functions-allocation.png",
+    "colored-digits.png",
+    "colored-digits-allocation.png",
+    "index.html",
+}
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +32,9 @@ def shown(tmp_path_factory):
 @pytest.fixture(scope="module")
 def answered(tmp_path_factory):
     folder = tmp_path_factory.mktemp("demo")
-    return CliRunner().invoke(demo, ["--quick", "--json", "--seed", "1", "-o", str(folder)], catch_exceptions=False), folder
+    return CliRunner().invoke(
+        demo, ["--quick", "--json", "--seed", "1", "-o", str(folder)], catch_exceptions=False
+    ), folder
 
 
 def test_it_prints_a_table_and_a_finding_for_each_data_set(shown):
@@ -40,14 +48,20 @@ def test_it_prints_a_table_and_a_finding_for_each_data_set(shown):
 
 def test_progress_goes_to_standard_error(shown):
     result, _ = shown
-    assert result.stderr.count("usage") == 8  # three learners on two data sets; LEAF learns in two stages
+    assert (
+        result.stderr.count("usage") == 8
+    )  # three learners on two data sets; LEAF learns in two stages
     assert "usage" not in result.stdout
 
 
 def test_it_writes_the_pictures_and_the_page_and_nothing_else(shown):
     _, folder = shown
     assert set(os.listdir(folder)) == FILES
-    assert all((folder / name).read_bytes().startswith(b"\x89PNG") for name in FILES if name.endswith(".png"))
+    assert all(
+        (folder / name).read_bytes().startswith(b"\x89PNG")
+        for name in FILES
+        if name.endswith(".png")
+    )
     page = (folder / "index.html").read_text()
     assert page.count("<img ") == 4
     assert "leaflearn demo --seed 0" in page
@@ -82,18 +96,26 @@ def test_an_output_that_is_a_file_is_refused_before_any_work(tmp_path, capsys):
     file.write_text("mine")
     assert run(["demo", "-o", str(file)]) == 2
     captured = capsys.readouterr()
-    assert captured.err == f"leaflearn: Cannot write into '{file}': it is a file, and a folder is needed.\n"
+    assert (
+        captured.err
+        == f"leaflearn: Cannot write into '{file}': it is a file, and a folder is needed.\n"
+    )
     assert file.read_text() == "mine"
 
 
 def test_a_seed_below_zero_is_refused(capsys):
     assert run(["demo", "--seed", "-1"]) == 2
-    assert capsys.readouterr().err == "leaflearn: Invalid value for '--seed': -1 is not in the range x>=0. See 'leaflearn demo --help'.\n"
+    assert (
+        capsys.readouterr().err
+        == "leaflearn: Invalid value for '--seed': -1 is not in the range x>=0. See 'leaflearn demo --help'.\n"
+    )
 
 
 def test_ctrl_c_ends_it_with_130_and_nothing_half_written(tmp_path):
     command = [sys.executable, "-m", "leaflearn", "demo", "-o", str(tmp_path)]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    ) as process:
         assert "Three functions" in process.stderr.readline()  # the first fit begins
         process.send_signal(signal.SIGINT)
         said = process.stderr.read()

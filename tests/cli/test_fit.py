@@ -28,7 +28,12 @@ def test_help_waits_for_no_heavy_import():
     heavy = "{'torch', 'sklearn', 'matplotlib', 'pandas', 'scipy'}"
     for verb in ("fit", "identify", "predict", "show"):
         program = f"import sys; from leaflearn.cli.main import run; run(['{verb}', '--help']); sys.exit(bool({heavy} & set(sys.modules)))"
-        assert subprocess.run([sys.executable, "-c", program], capture_output=True, check=False).returncode == 0, verb
+        assert (
+            subprocess.run(
+                [sys.executable, "-c", program], capture_output=True, check=False
+            ).returncode
+            == 0
+        ), verb
 
 
 # What it says
@@ -44,9 +49,15 @@ def test_the_contexts_of_a_table_without_being_told_how_many(table, call):
         "",
         "2 contexts were found.",
     ]
-    assert [line.split()[:4] for line in lines if line.startswith("context")] == [["context", "0", "6", "48"], ["context", "1", "4", "32"]]
+    assert [line.split()[:4] for line in lines if line.startswith("context")] == [
+        ["context", "0", "6", "48"],
+        ["context", "1", "4", "32"],
+    ]
     assert "Every group is at least 90 % sure to belong where it is." in lines
-    assert "The contexts differ most in 'dose': 'effect' rises along it in context 0 and falls in context 1." in lines
+    assert (
+        "The contexts differ most in 'dose': 'effect' rises along it in context 0 and falls in context 1."
+        in lines
+    )
     ends = r"\(95 % interval: [\d.]+ to [\d.]+\)"
     assert re.search(
         rf"^Typical error on \d+ rows held out inside the groups .*: one model for all [\d.]+ {ends}, the contexts 0.0\d+ {ends}\.$",
@@ -54,7 +65,12 @@ def test_the_contexts_of_a_table_without_being_told_how_many(table, call):
         re.M,
     )
     assert "The model is in 'model'. From here on:" in lines
-    assert sorted(os.listdir("model")) == ["fitted.safetensors", "local-models.skops", "model.json", "preparation.skops"]
+    assert sorted(os.listdir("model")) == [
+        "fitted.safetensors",
+        "local-models.skops",
+        "model.json",
+        "preparation.skops",
+    ]
 
 
 def test_one_context_is_asked_without_each(table, call):
@@ -66,7 +82,16 @@ def test_one_context_is_asked_without_each(table, call):
 def test_strange_names_are_text_on_the_terminal(table, call):
     _, out, _ = call("fit", table, *FIT, "--contexts", "2", "-o", "model")
     assert all(
-        shown in out for shown in ("<script>alert(1)</script>", "[red]x[/red]", "=cmd()", "שלום", "🙂", r"two\nlines", r"\x1b[31mred")
+        shown in out
+        for shown in (
+            "<script>alert(1)</script>",
+            "[red]x[/red]",
+            "=cmd()",
+            "שלום",
+            "🙂",
+            r"two\nlines",
+            r"\x1b[31mred",
+        )
     )
     assert "\x1b" not in out
     assert "\u202e" not in out
@@ -76,12 +101,22 @@ def test_json_for_programs(table, call):
     code, out, err = call("fit", table, *FIT, "--contexts", "2", "--json", "-o", "model")
     assert (code, err) == (0, "")
     answer = json.loads(out)
-    assert (answer["task"], answer["rows"], answer["groups"], answer["n_contexts"], answer["warnings"]) == ("regression", 80, 10, 2, [])
-    assert {group["group"] for context in answer["contexts"] for group in context["groups"]} == set(STRANGE)
+    assert (
+        answer["task"],
+        answer["rows"],
+        answer["groups"],
+        answer["n_contexts"],
+        answer["warnings"],
+    ) == ("regression", 80, 10, 2, [])
+    assert {group["group"] for context in answer["contexts"] for group in context["groups"]} == set(
+        STRANGE
+    )
     assert answer["features"] == [{"name": "dose", "column": "dose"}]
     held_out = answer["held_out"]
     assert held_out["contexts"] < 0.5 * held_out["one_model"]
-    assert held_out["contexts_interval"][0] < held_out["contexts"] < held_out["contexts_interval"][1]
+    assert (
+        held_out["contexts_interval"][0] < held_out["contexts"] < held_out["contexts_interval"][1]
+    )
     assert [part["n_groups"] for part in held_out["by_context"]] == [6, 4]
     assert answer["where_contexts_differ"].startswith("The contexts differ most in 'dose': ")
 
@@ -90,12 +125,28 @@ def test_warnings_are_said_once_and_told_to_programs(table, call):
     make_table().assign(unit="mm").to_csv(table)
     code, out, err = call("fit", table, *ONE, "--json", "-o", "model")
     assert code == 0
-    assert err == "Warning: Column 1 has no name and was left out.\nWarning: Columns were left out: 'unit' (the same everywhere).\n"
-    assert json.loads(out)["warnings"] == [line.removeprefix("Warning: ") for line in err.splitlines()]
+    assert (
+        err
+        == "Warning: Column 1 has no name and was left out.\nWarning: Columns were left out: 'unit' (the same everywhere).\n"
+    )
+    assert json.loads(out)["warnings"] == [
+        line.removeprefix("Warning: ") for line in err.splitlines()
+    ]
 
 
 def test_advice_is_in_the_words_of_the_command(table, call):
-    code, _, err = call("fit", table, "--target", "effect", "--drop", "source", "--local-model", "linear", "-o", "model")
+    code, _, err = call(
+        "fit",
+        table,
+        "--target",
+        "effect",
+        "--drop",
+        "source",
+        "--local-model",
+        "linear",
+        "-o",
+        "model",
+    )
     assert code == 0
     assert err.count("Warning:") == 1  # single rows are spoken of once
     assert "pass --group (annotator, site, session, ...)" in err
@@ -124,17 +175,25 @@ def test_parquet_and_packed_tables(table, call):
     frame = make_table()
     frame.to_parquet("table.parquet")
     (table.parent / "table.csv.gz").write_bytes(gzip.compress(table.read_bytes()))
-    answers = [json.loads(call("fit", name, *ONE, "--json", "-o", "model")[1]) for name in ("table.parquet", "table.csv.gz", "table.csv")]
+    answers = [
+        json.loads(call("fit", name, *ONE, "--json", "-o", "model")[1])
+        for name in ("table.parquet", "table.csv.gz", "table.csv")
+    ]
     assert answers[0] == answers[1] == answers[2]
 
 
 def test_ten_thousand_columns(table, call):
     frame = make_table(n_rows=3)
-    wide = pandas.DataFrame(np.random.default_rng(0).normal(size=(30, 10_000)).round(2)).rename(columns=lambda i: f"c{i}")
+    wide = pandas.DataFrame(np.random.default_rng(0).normal(size=(30, 10_000)).round(2)).rename(
+        columns=lambda i: f"c{i}"
+    )
     pandas.concat([frame, wide], axis=1).to_csv(table, index=False)
     code, out, err = call("fit", table, *ONE, "--json", "-o", "model")
     assert code == 0
-    assert "Warning: The columns give 10,001 features; the 100 were kept that go with the target inside the groups." in err
+    assert (
+        "Warning: The columns give 10,001 features; the 100 were kept that go with the target inside the groups."
+        in err
+    )
     assert "dose" in json.loads(out)["columns"]
 
 
@@ -164,8 +223,16 @@ def test_a_report_beside_the_model(table, call):
             [],
             "There is no column 'source' in 'table.csv'; did you mean 'sources'? There are: 'sources', 'dose', 'effect'.",
         ),
-        (b"source,dose,effect\na,1,\nb,2,NA\n", [], "The target 'effect' is missing in every row of 'table.csv'."),
-        (b"source,dose,effect\n,1,1\n,2,2\n", [], "The group 'source' is missing in every row of 'table.csv'."),
+        (
+            b"source,dose,effect\na,1,\nb,2,NA\n",
+            [],
+            "The target 'effect' is missing in every row of 'table.csv'.",
+        ),
+        (
+            b"source,dose,effect\n,1,1\n,2,2\n",
+            [],
+            "The group 'source' is missing in every row of 'table.csv'.",
+        ),
         (
             b"source,dose,dose,effect\na,1,2,3\n",
             [],
@@ -191,26 +258,46 @@ def test_a_report_beside_the_model(table, call):
             [],
             "The target 'effect' holds numbers, but 'x' in row 2 is none; correct it, or say which task it is.",
         ),
-        (b"source,effect\na,1.5\nb,2.5\n", [], "No column of 'table.csv' is left to learn from beside the target and the group."),
+        (
+            b"source,effect\na,1.5\nb,2.5\n",
+            [],
+            "No column of 'table.csv' is left to learn from beside the target and the group.",
+        ),
         (
             b"source,unit,effect\na,mm,1.5\nb,mm,2.5\n",
             [],
             "No column is left to learn from. Columns were left out: 'unit' (the same everywhere).",
         ),
-        (b"source,dose,effect\na,1,5\nb,2,5\n", [], "The target 'effect' is '5' in every row; there is nothing to learn."),
-        (None, ["--contexts", "99"], "There are 10 groups, fewer than the 99 contexts that were asked for; ask for fewer."),
+        (
+            b"source,dose,effect\na,1,5\nb,2,5\n",
+            [],
+            "The target 'effect' is '5' in every row; there is nothing to learn.",
+        ),
+        (
+            None,
+            ["--contexts", "99"],
+            "There are 10 groups, fewer than the 99 contexts that were asked for; ask for fewer.",
+        ),
         (
             None,
             ["--contexts", "0"],
             "Invalid value for '--contexts': '0' is neither a whole number from 1 to 1000 nor auto. See 'leaflearn fit --help'.",
         ),
-        (None, ["--features", ","], "Invalid value for '--features': no column is named. See 'leaflearn fit --help'."),
+        (
+            None,
+            ["--features", ","],
+            "Invalid value for '--features': no column is named. See 'leaflearn fit --help'.",
+        ),
         (
             None,
             ["--features", "dos"],
             "There is no column 'dos' in 'table.csv'; did you mean 'dose'? There are: 'source', 'dose', 'effect'.",
         ),
-        (None, ["--drop", "dose"], "No column of 'table.csv' is left to learn from beside the target and the group."),
+        (
+            None,
+            ["--drop", "dose"],
+            "No column of 'table.csv' is left to learn from beside the target and the group.",
+        ),
         (
             None,
             ["--local-model", "tree"],
@@ -218,26 +305,45 @@ def test_a_report_beside_the_model(table, call):
         ),
         (None, ["--report", "page.pdf"], "Cannot write 'page.pdf': its name must end in .html."),
         (None, ["--images", "nowhere"], "There is no folder 'nowhere' with pictures."),
-        (None, ["--target", "source"], "Column 'source' is both the target and the group; they have to differ."),
+        (
+            None,
+            ["--target", "source"],
+            "Column 'source' is both the target and the group; they have to differ.",
+        ),
     ],
 )
 def test_refused_in_one_sentence_with_nothing_left_behind(table, call, content, options, sentence):
     if content is not None:
         table.write_bytes(content)
-    assert call("fit", "table.csv", *FIT, *options, "-o", "model") == (2, "", f"leaflearn: {sentence}\n")
+    assert call("fit", "table.csv", *FIT, *options, "-o", "model") == (
+        2,
+        "",
+        f"leaflearn: {sentence}\n",
+    )
     assert os.listdir(table.parent) == ["table.csv"]
 
 
 def test_a_missing_table_is_answered_with_the_nearest(table, call):
-    assert call("fit", "tabel.csv", *FIT, "-o", "model") == (2, "", "leaflearn: There is no file 'tabel.csv'; did you mean 'table.csv'?\n")
-    assert call("fit", "xyzzy", *FIT, "-o", "model") == (2, "", "leaflearn: There is no file 'xyzzy'.\n")
+    assert call("fit", "tabel.csv", *FIT, "-o", "model") == (
+        2,
+        "",
+        "leaflearn: There is no file 'tabel.csv'; did you mean 'table.csv'?\n",
+    )
+    assert call("fit", "xyzzy", *FIT, "-o", "model") == (
+        2,
+        "",
+        "leaflearn: There is no file 'xyzzy'.\n",
+    )
 
 
 def test_names_in_errors_cannot_move_the_cursor(table, call):
     table.write_bytes(b"source,dose,\x1b[2Jeffect\na,1,2\n")
     _, _, err = call("fit", table, *FIT, "-o", "model")
     there = "There are: 'source', 'dose', '\\x1b[2Jeffect'."
-    assert err == f"leaflearn: There is no column 'effect' in 'table.csv'; did you mean '\\x1b[2Jeffect'? {there}\n"
+    assert (
+        err
+        == f"leaflearn: There is no column 'effect' in 'table.csv'; did you mean '\\x1b[2Jeffect'? {there}\n"
+    )
 
 
 @pytest.mark.parametrize("stage", ["fit", "save"])
@@ -262,7 +368,10 @@ def test_a_full_disk_leaves_nothing(table, call, small_disk):
 # Whatever bytes and options come: no traceback, and nothing half-written
 
 TEXT = st.characters(exclude_characters="\0", exclude_categories=["Cs"])
-ODD = st.one_of(st.sampled_from(["inf", "1e999", "1e300", '"', '"a"', "\x1b[0m", "=1", "é", "a,b;c"]), st.text(TEXT, max_size=6))
+ODD = st.one_of(
+    st.sampled_from(["inf", "1e999", "1e300", '"', '"a"', "\x1b[0m", "=1", "é", "a,b;c"]),
+    st.text(TEXT, max_size=6),
+)
 COLUMNS = [  # what the cells of a column mostly are
     st.sampled_from(["1", "2", "-3.5", "0.25", "7", ""]),
     st.floats(-1e6, 1e6).map(str),
@@ -270,7 +379,9 @@ COLUMNS = [  # what the cells of a column mostly are
     st.sampled_from(["red", "green", "blue", "", "NA"]),
     st.dates().map(str),
     st.sampled_from(["TRUE", "FALSE", ""]),
-    st.lists(st.sampled_from(["slow", "warm", "cold", "long"]), min_size=4, max_size=7).map(" ".join),
+    st.lists(st.sampled_from(["slow", "warm", "cold", "long"]), min_size=4, max_size=7).map(
+        " ".join
+    ),
     st.uuids().map(str),
     st.sampled_from(["1,5", "2,25", "-3,0"]),
     ODD,
@@ -283,7 +394,10 @@ def tables(draw):
     if draw(st.integers(0, 19)) == 7:
         return draw(st.binary(max_size=200))
     header = draw(
-        st.sampled_from([["source", "dose", "effect"]] * 6 + [["effect", "dose", "source", "more"], ["source", "effect"], ["", "effect"]])
+        st.sampled_from(
+            [["source", "dose", "effect"]] * 6
+            + [["effect", "dose", "source", "more"], ["source", "effect"], ["", "effect"]]
+        )
     )
     n_rows = draw(st.integers(0, 30))
     kinds = [draw(st.sampled_from(COLUMNS)) for _ in header]
@@ -293,7 +407,10 @@ def tables(draw):
             row = rows[draw(st.integers(0, n_rows - 1))]
             row[draw(st.integers(0, len(row) - 1))] = draw(ODD)
             row += [draw(ODD)] * draw(st.sampled_from([0, 0, 0, 0, 1]))
-    delimiter, line_end = draw(st.sampled_from(",;\t|")), draw(st.sampled_from(["\n", "\r\n", "\r"]))
+    delimiter, line_end = (
+        draw(st.sampled_from(",;\t|")),
+        draw(st.sampled_from(["\n", "\r\n", "\r"])),
+    )
     content = line_end.join(delimiter.join(row) for row in [header, *rows]).encode(
         draw(st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "cp1252"])), "replace"
     )
@@ -316,7 +433,10 @@ def mostly(*usual, seldom):
 
 
 OPTIONS = st.fixed_dictionaries(
-    {"--target": mostly("effect", "dose", seldom=["Effect", ""]), "--contexts": st.sampled_from(["1"] * 9 + ["99"])},
+    {
+        "--target": mostly("effect", "dose", seldom=["Effect", ""]),
+        "--contexts": st.sampled_from(["1"] * 9 + ["99"]),
+    },
     optional={
         "--group": mostly("source", seldom=["effect", "sources"]),
         "--task": mostly("auto", "regression", "classification", seldom=["both"]),
@@ -328,7 +448,11 @@ OPTIONS = st.fixed_dictionaries(
 
 
 @pytest.mark.slow
-@settings(max_examples=2000, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(
+    max_examples=2000,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(tables(), OPTIONS)
 def test_no_table_and_no_options_bring_a_traceback(tmp_path_factory, capsys, content, options):
     folder = tmp_path_factory.mktemp("fuzz")
@@ -337,7 +461,17 @@ def test_no_table_and_no_options_bring_a_traceback(tmp_path_factory, capsys, con
     flat = [word for pair in options.items() for word in pair]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        code = run(["fit", str(folder / "table.csv"), *flat, "--local-model", "linear", "-o", str(folder / "model")])
+        code = run(
+            [
+                "fit",
+                str(folder / "table.csv"),
+                *flat,
+                "--local-model",
+                "linear",
+                "-o",
+                str(folder / "model"),
+            ]
+        )
     captured = capsys.readouterr()
     assert code in (0, 2), captured.err
     assert "Traceback" not in captured.err

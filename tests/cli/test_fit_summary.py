@@ -21,7 +21,7 @@ def model():
     estimator = SimpleNamespace(
         groups_=np.array(["A 10", "A 2", "B"]), contexts_=np.array([0, 0, 1]), usage_=np.array([2 / 3, 1 / 3]), n_contexts_=2,
         probabilities_=np.array([[0.99, 0.01], [1.0, 0.0], [0.4, 0.6]]), converged_=True, stability_=1.0, classes_=np.array([1, 2]),
-        selection_={}, memory_=None,
+        selection_={}, replay_buffer_=None,
     )  # fmt: skip
     columns = (
         Column("price", "number"),
@@ -61,21 +61,42 @@ def test_errors_with_their_intervals(model):
         ", the contexts 0.75 (95 % interval: 0.6 to 0.9).",
         "With the contexts the error is 50 % smaller than that of one model for all (95 % interval: 40 % to 60 %).",
     ]
-    assert lines[-1].startswith("A 95 % interval is where the error would lie on many more groups like these;")
+    assert lines[-1].startswith(
+        "A 95 % interval is where the error would lie on many more groups like these;"
+    )
     model.estimator_.n_contexts_ = 1
-    assert tell(model).splitlines()[-2].endswith(" (root of the mean square): one model for all 1.5 (95 % interval: 1.2 to 1.9).")
+    assert (
+        tell(model)
+        .splitlines()[-2]
+        .endswith(" (root of the mean square): one model for all 1.5 (95 % interval: 1.2 to 1.9).")
+    )
 
 
 def test_contexts_that_stay_empty_were_not_found(model):
-    model.estimator_.contexts_, model.estimator_.usage_ = np.zeros(3, dtype=int), np.array([1.0, 0.0])
-    assert "2 contexts were asked for, but only 1 has groups; try another --seed, or fewer contexts.\n" in tell(model)
+    model.estimator_.contexts_, model.estimator_.usage_ = (
+        np.zeros(3, dtype=int),
+        np.array([1.0, 0.0]),
+    )
+    assert (
+        "2 contexts were asked for, but only 1 has groups; try another --seed, or fewer contexts.\n"
+        in tell(model)
+    )
 
 
 def test_one_context(model):
-    model.estimator_.n_contexts_, model.errors_ = 1, replace(model.errors_, metric="RMSE", one_model=1.5)
+    model.estimator_.n_contexts_, model.errors_ = (
+        1,
+        replace(model.errors_, metric="RMSE", one_model=1.5),
+    )
     told = tell(model)
-    assert "One context: the groups do not clearly contradict each other, and one model answers for all.\n\n" in told
-    assert "\nTypical error on 240 rows held out inside the groups (root of the mean square): one model for all 1.5.\n" in told
+    assert (
+        "One context: the groups do not clearly contradict each other, and one model answers for all.\n\n"
+        in told
+    )
+    assert (
+        "\nTypical error on 240 rows held out inside the groups (root of the mean square): one model for all 1.5.\n"
+        in told
+    )
     assert "smaller" not in told
 
 
@@ -98,7 +119,10 @@ def test_one_context_that_was_asked_for_is_no_finding(model):
 )  # fmt: skip
 def test_one_context_that_a_second_look_may_part(model, errors, hint):
     model.estimator_.n_contexts_ = 1
-    model.estimator_.selection_ = {"n_contexts": np.arange(1, len(errors) + 1), "held_out": np.array(errors)}
+    model.estimator_.selection_ = {
+        "n_contexts": np.arange(1, len(errors) + 1),
+        "held_out": np.array(errors),
+    }
     lines = tell(model).splitlines()
     assert lines[4] == hint
     assert sum(line.startswith("But ") for line in lines) == bool(hint)
@@ -114,16 +138,26 @@ def test_rows_without_groups_are_counted_and_not_named(model):
 def test_many_groups_are_not_all_named(model):
     model.estimator_.groups_ = np.array([f"group {i}" for i in range(1000)])
     model.estimator_.contexts_ = np.arange(1000) % 2
-    model.estimator_.probabilities_, model.group_sizes_ = np.full((1000, 2), 0.5), np.ones(1000, dtype=int)
+    model.estimator_.probabilities_, model.group_sizes_ = (
+        np.full((1000, 2), 0.5),
+        np.ones(1000, dtype=int),
+    )
     told = tell(model)
-    assert "group 0, group 2, group 4, group 6, group 8, group 10 and 494 more\n" in told  # as many as a line of 60 characters holds
+    assert (
+        "group 0, group 2, group 4, group 6, group 8, group 10 and 494 more\n" in told
+    )  # as many as a line of 60 characters holds
     assert len(told) < 1500
 
 
 def test_as_many_groups_are_named_as_a_line_holds(model):
-    model.estimator_.groups_ = np.array([*"ABCDEFGHIJKLMNOPQRST", "a long name of a group that is cut " * 9])
+    model.estimator_.groups_ = np.array(
+        [*"ABCDEFGHIJKLMNOPQRST", "a long name of a group that is cut " * 9]
+    )
     model.estimator_.contexts_ = np.array([0] * 20 + [1])
-    model.estimator_.probabilities_, model.group_sizes_ = np.full((21, 2), 1.0), np.ones(21, dtype=int)
+    model.estimator_.probabilities_, model.group_sizes_ = (
+        np.full((21, 2), 1.0),
+        np.ones(21, dtype=int),
+    )
     rows = [line for line in tell(model).splitlines() if line.startswith("context")]
     assert rows[0].endswith("20 of 20  A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P, Q, R, S, T")
     assert rows[1].endswith("1 of 1  a long name of a group that...")

@@ -33,18 +33,35 @@ def test_json(few, call):
     code, out, err = call("identify", "model", few, "--json")
     assert (code, err) == (0, "")
     sources = json.loads(out)["sources"]
-    assert [list(source) for source in sources] == [["group", "context", "probability", "margin", "is_new", "more_rows"]] * 4
-    assert {source["group"]: source["context"] for source in sources} == {"new A": 1, "new B": 0, "\x1b[31mC": 0, "new D": 1}
+    assert [list(source) for source in sources] == [
+        ["group", "context", "probability", "margin", "is_new", "more_rows"]
+    ] * 4
+    assert {source["group"]: source["context"] for source in sources} == {
+        "new A": 1,
+        "new B": 0,
+        "\x1b[31mC": 0,
+        "new D": 1,
+    }
 
 
 def test_what_to_do_about_sources_that_are_not_settled(table, call):
-    rows = [("unsure", 0.01, 0.01), ("strange", 0.5, 9.0), ("strange", -0.5, 9.5), ("strange", 0.3, 9.2), ("strange", 0.1, 8.9)]
+    rows = [
+        ("unsure", 0.01, 0.01),
+        ("strange", 0.5, 9.0),
+        ("strange", -0.5, 9.5),
+        ("strange", 0.3, 9.2),
+        ("strange", 0.1, 8.9),
+    ]
     pandas.DataFrame(rows * 3, columns=["source", "dose", "effect"]).to_csv("few.csv", index=False)
     _, out, _ = call("identify", "model", "few.csv")
     lines = {line.split()[0]: line for line in out.splitlines()}
-    assert lines["strange"].endswith("fits no known context; collect more of its rows and fit again with them")
+    assert lines["strange"].endswith(
+        "fits no known context; collect more of its rows and fit again with them"
+    )
     no_more = "rows like these do not tell the contexts apart; label some on which `leaflearn predict --each` disagrees"
-    assert re.search(rf"  (about \d+ more labelled rows would settle it|{no_more})$", lines["unsure"])
+    assert re.search(
+        rf"  (about \d+ more labelled rows would settle it|{no_more})$", lines["unsure"]
+    )
 
 
 def test_one_context_leaves_nothing_to_settle(few, call):
@@ -57,7 +74,14 @@ def test_a_table_as_answer(few, call):
     code, out, err = call("identify", "model", few, "-o", "answer.csv")
     assert (code, out, err) == (0, "The contexts of 4 sources are in 'answer.csv'.\n", "")
     answer = pandas.read_csv("answer.csv")
-    assert list(answer.columns) == ["group", "context", "probability", "margin", "is_new", "more_rows"]
+    assert list(answer.columns) == [
+        "group",
+        "context",
+        "probability",
+        "margin",
+        "is_new",
+        "more_rows",
+    ]
     assert answer["more_rows"].tolist() == [0, 0, 0, 0]
 
 
@@ -88,4 +112,8 @@ def test_refused_in_one_sentence(few, call, text, arguments, sentence):
 
 
 def test_a_folder_that_is_no_model(few, call):
-    assert call("identify", "nowhere", few) == (2, "", "leaflearn: 'nowhere' does not exist; give the folder of a model that was saved.\n")
+    assert call("identify", "nowhere", few) == (
+        2,
+        "",
+        "leaflearn: 'nowhere' does not exist; give the folder of a model that was saved.\n",
+    )

@@ -19,7 +19,9 @@ def verb(monkeypatch):
         def fail():
             raise error
 
-        monkeypatch.setattr(Verbs, "get_command", lambda self, ctx, name: click.Command(name, callback=fail))
+        monkeypatch.setattr(
+            Verbs, "get_command", lambda self, ctx, name: click.Command(name, callback=fail)
+        )
 
     monkeypatch.delenv("LEAFLEARN_DEBUG", raising=False)
     return install
@@ -53,18 +55,29 @@ def test_unknown_verb(capsys):
 
 def test_unknown_option(capsys):
     assert run(["demo", "--louder"]) == 2
-    assert capsys.readouterr().err == "leaflearn: No such option '--louder'. See 'leaflearn demo --help'.\n"
+    assert (
+        capsys.readouterr().err
+        == "leaflearn: No such option '--louder'. See 'leaflearn demo --help'.\n"
+    )
 
 
 @pytest.mark.parametrize(
     ("error", "code", "sentence"),
     [
         (ValueError("The table has\n  no rows."), 2, "leaflearn: The table has no rows."),
-        (FileNotFoundError(2, "No such file or directory", "a.csv"), 2, "leaflearn: Cannot use 'a.csv': No such file or directory."),
+        (
+            FileNotFoundError(2, "No such file or directory", "a.csv"),
+            2,
+            "leaflearn: Cannot use 'a.csv': No such file or directory.",
+        ),
         (OSError("The disk is full."), 2, "leaflearn: The disk is full."),
         (click.ClickException("Name a file."), 2, "leaflearn: Name a file."),
         (KeyboardInterrupt(), 130, "leaflearn: Interrupted."),
-        (TypeError("x"), 1, "leaflearn: This is a bug in leaflearn (TypeError: x); LEAFLEARN_DEBUG=1 shows where."),
+        (
+            TypeError("x"),
+            1,
+            "leaflearn: This is a bug in leaflearn (TypeError: x); LEAFLEARN_DEBUG=1 shows where.",
+        ),
     ],
 )
 def test_errors_end_in_one_sentence_and_a_code(verb, capsys, error, code, sentence):
@@ -91,9 +104,17 @@ def test_main_leaves_the_process_with_the_code():
 def test_help_waits_for_no_heavy_import():
     heavy = "{'torch', 'sklearn', 'matplotlib', 'pandas'}"
     program = f"import sys; from leaflearn.cli.main import run; run(['--help']); sys.exit(bool({heavy} & set(sys.modules)))"
-    assert subprocess.run([sys.executable, "-c", program], capture_output=True, check=False).returncode == 0
+    assert (
+        subprocess.run([sys.executable, "-c", program], capture_output=True, check=False).returncode
+        == 0
+    )
 
 
 def test_python_m_leaflearn_is_the_command():
-    done = subprocess.run([sys.executable, "-m", "leaflearn", "--version"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "leaflearn", "--version"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert (done.returncode, done.stdout) == (0, f"leaflearn {__version__}\n")

@@ -27,7 +27,11 @@ def test_every_command_runs_as_it_is_printed(table, call, contexts):
     _, out, _ = call("fit", "table.csv", *FIT, "--contexts", contexts)
     fill_in(table.parent)
     printed = commands(out)
-    assert [shlex.split(command)[1] for command in printed] == ["predict", *["identify"] * (contexts > 1), "report"]
+    assert [shlex.split(command)[1] for command in printed] == [
+        "predict",
+        *["identify"] * (contexts > 1),
+        "report",
+    ]
     for command in printed:
         assert call(*shlex.split(command)[1:])[0] == 0, command
     assert (table.parent / "answers.csv").exists()
@@ -38,8 +42,16 @@ def test_every_command_of_the_page_runs_as_it_is_printed(table, call):
     assert call("fit", "table.csv", *FIT, "--contexts", 2, "--report", "page.html")[0] == 0
     fill_in(table.parent)
     page = (table.parent / "page.html").read_text(encoding="utf-8")
-    printed = [unescape(command) for command in re.findall(r"<pre [^>]*><code>(.*?)</code></pre>", page, re.S)]
-    assert [shlex.split(command)[1] for command in printed] == ["identify", "predict", "predict", "fit"]
+    printed = [
+        unescape(command)
+        for command in re.findall(r"<pre [^>]*><code>(.*?)</code></pre>", page, re.S)
+    ]
+    assert [shlex.split(command)[1] for command in printed] == [
+        "identify",
+        "predict",
+        "predict",
+        "fit",
+    ]
     for command in printed:
         assert call(*shlex.split(command)[1:])[0] == 0, command
 
@@ -65,5 +77,8 @@ def test_a_page_that_was_not_told_a_name_says_what_to_fill_in(fitted, table, cap
     assert run(["report", "model"]) == 0
     page = (table.parent / "report.html").read_text(encoding="utf-8")
     assert "leaflearn fit DATA.csv --target effect" in page
-    assert "To be filled in, since this page was not told their names: DATA.csv: the training table." in page
+    assert (
+        "To be filled in, since this page was not told their names: DATA.csv: the training table."
+        in page
+    )
     capsys.readouterr()

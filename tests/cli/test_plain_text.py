@@ -9,7 +9,21 @@ from hypothesis import strategies as st
 from leaflearn.cli.plain_text import printable, shorten
 
 
-@pytest.mark.parametrize("text", ["[red]x[/red]", "<script>", "=cmd()", "שלום", "🙂", "👩\u200d🔬", "naïve", "日本語", "a b", "é"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[red]x[/red]",
+        "<script>",
+        "=cmd()",
+        "שלום",
+        "🙂",
+        "👩\u200d🔬",
+        "naïve",
+        "日本語",
+        "a b",
+        "é",
+    ],
+)
 def test_text_stays_as_it_is(text):
     assert printable(text) == text
 

@@ -16,7 +16,12 @@ WAYS = "--context K, --support FEW, --each or --by-group"
 @pytest.fixture
 def new(table):
     """Cells that another program would change: a number with zeros before it, an exact decimal, a hole, a formula."""
-    lines = ["source,code,dose,note", "new A,007,1.50,=1+1", "new A,010,-0.5,", 'new B,011,2,"a, b"']
+    lines = [
+        "source,code,dose,note",
+        "new A,007,1.50,=1+1",
+        "new A,010,-0.5,",
+        'new B,011,2,"a, b"',
+    ]
     (table.parent / "new.csv").write_text("\n".join(lines) + "\n")
     make_table(["new A", "new B"], 6, seed=1).to_csv("few.csv", index=False)
     return table.parent / "new.csv"
@@ -30,7 +35,15 @@ def test_the_columns_of_the_input_stay_as_they_were_written(new, call):
     told = "The answers to 3 rows are in 'out.csv': 3 in context 0.\n"
     assert call("predict", "model", new, "--context", "0", "-o", "out.csv") == (0, told, "")
     out = read()
-    assert list(out.columns) == ["source", "code", "dose", "note", "context", "probability", "prediction"]
+    assert list(out.columns) == [
+        "source",
+        "code",
+        "dose",
+        "note",
+        "context",
+        "probability",
+        "prediction",
+    ]
     assert out["code"].tolist() == ["007", "010", "011"]
     assert out["dose"].tolist() == ["1.50", "-0.5", "2"]
     assert out["note"].tolist() == ["'=1+1", "", "a, b"]
@@ -38,10 +51,16 @@ def test_the_columns_of_the_input_stay_as_they_were_written(new, call):
 
 
 def test_each_context_at_once(new, call):
-    assert call("predict", "model", new, "--each", "-o", "out.csv") == (0, "The answers to 3 rows are in 'out.csv'.\n", "")
+    assert call("predict", "model", new, "--each", "-o", "out.csv") == (
+        0,
+        "The answers to 3 rows are in 'out.csv'.\n",
+        "",
+    )
     out = read()
     assert list(out.columns)[4:] == ["prediction_0", "prediction_1"]
-    np.testing.assert_allclose(out["prediction_0"].astype(float), -out["prediction_1"].astype(float), atol=0.2)
+    np.testing.assert_allclose(
+        out["prediction_0"].astype(float), -out["prediction_1"].astype(float), atol=0.2
+    )
 
 
 def test_the_context_that_labelled_rows_tell(new, call):
@@ -71,7 +90,9 @@ def test_a_context_that_labelled_rows_do_not_tell(new, call, few, warning):
 def test_the_contexts_of_training(table, call):
     assert call("predict", "model", "table.csv", "--by-group", "-o", "out.parquet")[0] == 0
     out = pandas.read_parquet("out.parquet")
-    assert out["context"].tolist() == [int(i % 3 == 0) for i in range(len(STRANGE)) for _ in range(8)]
+    assert out["context"].tolist() == [
+        int(i % 3 == 0) for i in range(len(STRANGE)) for _ in range(8)
+    ]
     assert out["source"].tolist() == make_table()["source"].tolist()
     assert out["prediction"].dtype == float
     np.testing.assert_allclose(out["prediction"], make_table()["effect"], atol=0.4)
@@ -79,13 +100,19 @@ def test_the_contexts_of_training(table, call):
 
 def test_one_context_needs_no_hint(new, call):
     TableModel("effect", "source", contexts=1, local_model="linear").fit(make_table()).save("model")
-    assert call("predict", "model", new, "-o", "out.csv") == (0, "The answers to 3 rows are in 'out.csv'.\n", "")
+    assert call("predict", "model", new, "-o", "out.csv") == (
+        0,
+        "The answers to 3 rows are in 'out.csv'.\n",
+        "",
+    )
     assert set(read()["context"]) == {"0"}
 
 
 def test_on_how_many_rows_the_contexts_give_different_labels(new, call):
     frame = make_table().assign(verdict=lambda table: np.where(table["effect"] > 0, "good", "bad"))
-    TableModel("verdict", "source", contexts=2, local_model="linear", features=["dose"]).fit(frame).save("model")
+    TableModel("verdict", "source", contexts=2, local_model="linear", features=["dose"]).fit(
+        frame
+    ).save("model")
     told = "The answers to 3 rows are in 'out.csv'; the contexts disagree on 3 of them.\n"
     assert call("predict", "model", new, "--each", "-o", "out.csv") == (0, told, "")
 
@@ -95,13 +122,21 @@ def test_columns_of_our_names_are_kept_and_ours_get_others(new, call):
     frame.to_csv(new, index=False)
     call("predict", "model", new, "--context", "0", "-o", "out.csv")
     out = read()
-    assert list(out.columns)[-5:] == ["context", "prediction", "leaflearn_context", "probability", "leaflearn_prediction"]
+    assert list(out.columns)[-5:] == [
+        "context",
+        "prediction",
+        "leaflearn_context",
+        "probability",
+        "leaflearn_prediction",
+    ]
     assert set(out["context"]) == {"mine"}
 
 
 def test_probabilities_of_labels(new, call):
     frame = make_table().assign(verdict=lambda table: np.where(table["effect"] > 0, "+1", "=bad"))
-    TableModel("verdict", "source", contexts=1, local_model="linear", features=["dose"]).fit(frame).save("model")
+    TableModel("verdict", "source", contexts=1, local_model="linear", features=["dose"]).fit(
+        frame
+    ).save("model")
     assert call("predict", "model", new, "--proba", "-o", "out.csv")[0] == 0
     out = read()
     assert list(out.columns)[-3:] == ["prediction", "probability_+1", "probability_=bad"]
@@ -144,7 +179,11 @@ def test_interrupted_it_leaves_the_old_answers(new, call, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("os.replace", interrupt)
-    assert call("predict", "model", new, "--each", "-o", "out.csv") == (130, "", "\nleaflearn: Interrupted.\n")
+    assert call("predict", "model", new, "--each", "-o", "out.csv") == (
+        130,
+        "",
+        "\nleaflearn: Interrupted.\n",
+    )
     assert (new.parent / "out.csv").read_text() == "old"
     assert sorted(os.listdir(new.parent)) == ["few.csv", "model", "new.csv", "out.csv", "table.csv"]
 

@@ -33,16 +33,33 @@ def test_the_table_may_be_left_out(place, capsys, monkeypatch):
     monkeypatch.chdir(place)
     assert run(["report", "model"]) == 0
     assert capsys.readouterr().out == "The report is in 'report.html'. Open it in a browser.\n"
-    assert "Rows on which the contexts disagree" not in (place / "report.html").read_text(encoding="utf-8")
+    assert "Rows on which the contexts disagree" not in (place / "report.html").read_text(
+        encoding="utf-8"
+    )
 
 
-def test_a_page_made_later_tells_the_same_as_one_made_at_the_fit(place, capsys, monkeypatch, tmp_path):
+def test_a_page_made_later_tells_the_same_as_one_made_at_the_fit(
+    place, capsys, monkeypatch, tmp_path
+):
     """Of the table, of how it was read, and of the fit."""
     monkeypatch.chdir(tmp_path)
     table = pandas.read_csv(place / "trial.csv").assign(unit="mg")
     table.loc[3, "effect"] = None
     table.to_csv("trial.csv")  # with numbers of the rows, in a column without a name
-    fit = ["fit", "trial.csv", "--target", "effect", "--group", "site", "--contexts", "2", "--local-model", "linear", "-o", "model"]
+    fit = [
+        "fit",
+        "trial.csv",
+        "--target",
+        "effect",
+        "--group",
+        "site",
+        "--contexts",
+        "2",
+        "--local-model",
+        "linear",
+        "-o",
+        "model",
+    ]
     assert run([*fit, "--report", "now.html"]) == 0
     assert run(["report", "model", "trial.csv", "-o", "later.html"]) == 0
     assert run(["report", "model", "-o", "bare.html"]) == 0
@@ -65,14 +82,19 @@ def test_a_page_made_later_tells_the_same_as_one_made_at_the_fit(place, capsys, 
         ),
         (["model", "-o", "folder.html"], "Cannot write 'folder.html': it is a folder."),
         (["model", "trail.csv"], "There is no file 'trail.csv'; did you mean 'trial.csv'?"),
-        (["model", "other.csv"], "There is no column 'dose' in 'other.csv'. There are: 'site', 'kind', 'day', 'effect'."),
+        (
+            ["model", "other.csv"],
+            "There is no column 'dose' in 'other.csv'. There are: 'site', 'kind', 'day', 'effect'.",
+        ),
         (
             ["model", "--local-model", "module:net.py:make"],
             "The model keeps its own local models; leave --local-model out.",
         ),
     ],
 )
-def test_refusals_are_one_sentence_and_leave_nothing_behind(place, capsys, monkeypatch, arguments, sentence):
+def test_refusals_are_one_sentence_and_leave_nothing_behind(
+    place, capsys, monkeypatch, arguments, sentence
+):
     monkeypatch.chdir(place)
     (place / "folder.html").mkdir(exist_ok=True)
     (place / "report.html").unlink(missing_ok=True)

@@ -17,7 +17,9 @@ from leaflearn.cli.main import run
 OF_EACH_KIND = {  # the quickest spec of each kind, and what it draws
     "table2": [],
     "fig-parameters": ["fig-parameters-smoke.png"],
-    "fig-iterations": [f"fig-iterations-{m}-smoke.{e}" for m in ("leaf", "leaf-annealed") for e in ("gif", "png")],
+    "fig-iterations": [
+        f"fig-iterations-{m}-smoke.{e}" for m in ("leaf", "leaf-annealed") for e in ("gif", "png")
+    ],
     "fig-features": ["fig-features-leaf-annealed-smoke.png"],
     "table-time": [],
     "table-identifiability": [],
@@ -55,8 +57,17 @@ def test_every_experiment_runs_to_its_end_without_any_data_file(no_data):
     assert {name for name in spec_names() if not (folder / f"{name}-smoke.md").exists()} == set()
 
 
-def test_what_is_done_is_not_done_again_and_the_list_says_what_is_left(no_data, capsys, monkeypatch):
-    arguments = ["reproduce", "table-identifiability", "--scale", "smoke", "-o", str(no_data / "results")]
+def test_what_is_done_is_not_done_again_and_the_list_says_what_is_left(
+    no_data, capsys, monkeypatch
+):
+    arguments = [
+        "reproduce",
+        "table-identifiability",
+        "--scale",
+        "smoke",
+        "-o",
+        str(no_data / "results"),
+    ]
     assert run([*arguments, "--list"]) == 0
     assert "table-identifiability       8 runs left" in capsys.readouterr().out
     assert run(arguments) == 0
@@ -68,19 +79,33 @@ def test_what_is_done_is_not_done_again_and_the_list_says_what_is_left(no_data, 
 
 
 def test_some_rows_and_columns_alone_can_be_run(no_data, capsys):
-    arguments = ["reproduce", "table-identifiability", "--scale", "smoke", "-o", str(no_data / "results")]
+    arguments = [
+        "reproduce",
+        "table-identifiability",
+        "--scale",
+        "smoke",
+        "-o",
+        str(no_data / "results"),
+    ]
     assert run([*arguments, "--methods", "leaf, leaf-em", "--settings", "groups of 2"]) == 0
     capsys.readouterr()
     assert run([*arguments, "--list"]) == 0
     assert "table-identifiability       6 runs left" in capsys.readouterr().out
-    done = [json.loads(file.read_text()) for file in (no_data / "results" / "runs").glob("*/settings.json")]
-    assert sorted((settings["method"]["name"], settings["sampler"]["group_size"]) for settings in done) == [("leaf", 2), ("leaf-em", 2)]
+    done = [
+        json.loads(file.read_text())
+        for file in (no_data / "results" / "runs").glob("*/settings.json")
+    ]
+    assert sorted(
+        (settings["method"]["name"], settings["sampler"]["group_size"]) for settings in done
+    ) == [("leaf", 2), ("leaf-em", 2)]
 
 
 def test_a_page_is_written_from_what_was_run(no_data, capsys, monkeypatch):
     monkeypatch.chdir(no_data)
     assert run(["reproduce", "table-identifiability", "--scale", "smoke", "-o", "results"]) == 0
-    for settings in (no_data / "results" / "runs").glob("*/settings.json"):  # as if it had been run at another scale
+    for settings in (no_data / "results" / "runs").glob(
+        "*/settings.json"
+    ):  # as if it had been run at another scale
         assert json.loads(settings.read_text())["n_epochs"] == 2
     (no_data / "docs").mkdir()
     assert run(["results", "--folder", "results", "--page", "docs/results.md"]) == 0
@@ -91,7 +116,10 @@ def test_a_page_is_written_from_what_was_run(no_data, capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["reproduce", "table9"], "leaflearn: There is no experiment called 'table9'; there are fig-"),
+        (
+            ["reproduce", "table9"],
+            "leaflearn: There is no experiment called 'table9'; there are fig-",
+        ),
         (
             ["reproduce", "table-gas", "--methods", "leaf,maml"],
             "leaflearn: There is no method called 'maml' in these experiments; there are erm, leaf, leaf-annealed, mtl-oracle.",
@@ -131,16 +159,39 @@ def test_a_run_that_fails_does_not_end_the_others(no_data, capsys, monkeypatch):
         return learn(folder, settings)
 
     monkeypatch.setattr(learning_run, "_learn", fail)
-    assert run(["reproduce", "table-identifiability", "--scale", "smoke", "-o", str(no_data / "results")]) == 2
+    assert (
+        run(
+            [
+                "reproduce",
+                "table-identifiability",
+                "--scale",
+                "smoke",
+                "-o",
+                str(no_data / "results"),
+            ]
+        )
+        == 2
+    )
     told = capsys.readouterr()
-    assert told.err.startswith("leaflearn: 2 runs could not be done, and will be tried again next time. two-lines-leaf-0-")
+    assert told.err.startswith(
+        "leaflearn: 2 runs could not be done, and will be tried again next time. two-lines-leaf-0-"
+    )
     assert told.err.endswith(": The cable is out.\n")
     assert "| groups of 1 | LEAF-EM | 1 |" in told.out
     assert len(list((no_data / "results").rglob("result.json"))) == 6
 
 
 def test_real_recordings_are_left_out_where_they_are_not_here(no_data, capsys):
-    arguments = ["reproduce", "table-gas", "--scale", "laptop", "--settings", "gas mixtures", "-o", str(no_data / "results")]
+    arguments = [
+        "reproduce",
+        "table-gas",
+        "--scale",
+        "laptop",
+        "--settings",
+        "gas mixtures",
+        "-o",
+        str(no_data / "results"),
+    ]
     assert run(arguments) == 0
     told = "Left out: 'gas mixtures' of table-gas, because the files of gas-mixtures are not here; `leaflearn data get gas-mixtures`.\n"
     assert capsys.readouterr().out.endswith(told)
@@ -148,13 +199,20 @@ def test_real_recordings_are_left_out_where_they_are_not_here(no_data, capsys):
 
 def test_stand_ins_are_named_and_no_published_number_stands_beside_them(no_data, capsys):
     folder = no_data / "results"
-    assert run(["reproduce", "table1", "--scale", "smoke", "--methods", "erm-top-k", "-o", str(folder)]) == 0
+    assert (
+        run(
+            ["reproduce", "table1", "--scale", "smoke", "--methods", "erm-top-k", "-o", str(folder)]
+        )
+        == 0
+    )
     told = capsys.readouterr().out
     assert "**Colored MNIST (a stand-in)**" in told
     assert "colored-digits in place of colored-mnist" in told
     assert "| paper |" not in told
     lines = (folder / "table1-smoke.csv").read_text().splitlines()
-    assert lines[0].startswith("experiment,scale,setting,method,errors by,domain,unit,seeds,mean,deviation,published,")
+    assert lines[0].startswith(
+        "experiment,scale,setting,method,errors by,domain,unit,seeds,mean,deviation,published,"
+    )
     assert lines[1].startswith("table1,smoke,Colored MNIST,erm-top-k,label set,digit,%,1,")
     assert all(len(line.split(",")) == len(lines[0].split(",")) for line in lines)
 
@@ -172,7 +230,16 @@ def own_method():
 
 @pytest.mark.parametrize("n_jobs", ["1", pytest.param("2", marks=pytest.mark.slow)])
 def test_a_method_of_ones_own_stands_in_the_tables(no_data, capsys, own_method, n_jobs):
-    arguments = ["reproduce", "fig-parameters", "--scale", "smoke", "--also", str(own_method), "-o", str(no_data / "results")]
+    arguments = [
+        "reproduce",
+        "fig-parameters",
+        "--scale",
+        "smoke",
+        "--also",
+        str(own_method),
+        "-o",
+        str(no_data / "results"),
+    ]
     assert run([*arguments, "--jobs", n_jobs]) == 0
     assert "**leaf-careless**\n\n| setting | errors by | seeds |" in capsys.readouterr().out
 
@@ -184,4 +251,7 @@ def test_a_file_without_a_method_is_one_sentence(no_data, capsys):
     told = f"leaflearn: '{empty}' registers no method; decorate a class with `@register(NAME)` from leaflearn.benchmark.methods.\n"
     assert capsys.readouterr().err == told
     assert run(["reproduce", "table2", "--also", str(no_data / "missing.py")]) == 2
-    assert capsys.readouterr().err == f"leaflearn: Cannot use '{no_data / 'missing.py'}': There is no such file.\n"
+    assert (
+        capsys.readouterr().err
+        == f"leaflearn: Cannot use '{no_data / 'missing.py'}': There is no such file.\n"
+    )

@@ -13,7 +13,10 @@ def test_what_was_fitted_is_told_again(call):
     code, out, err = call("show", "model")
     assert (code, err) == (0, "")
     lines = out.splitlines()
-    assert lines[0] == "80 rows, 10 groups by 'source'. The target 'effect' is taken for a quantity (it holds numbers)."
+    assert (
+        lines[0]
+        == "80 rows, 10 groups by 'source'. The target 'effect' is taken for a quantity (it holds numbers)."
+    )
     assert "2 contexts were found." in lines
     assert any(line.startswith("LeafRegressor, written by leaflearn ") for line in lines)
     assert lines[-1].startswith("Files: fitted.safetensors (")
@@ -25,15 +28,25 @@ def test_json(call):
     code, out, err = call("show", "model", "--json")
     assert (code, err) == (0, "")
     answer = json.loads(out)
-    assert (answer["estimator"], answer["target"], answer["n_contexts"], answer["local_model"]) == ("LeafRegressor", "effect", 2, "linear")
-    assert {group["group"] for context in answer["contexts"] for group in context["groups"]} == set(STRANGE)
+    assert (answer["estimator"], answer["target"], answer["n_contexts"], answer["local_model"]) == (
+        "LeafRegressor",
+        "effect",
+        2,
+        "linear",
+    )
+    assert {group["group"] for context in answer["contexts"] for group in context["groups"]} == set(
+        STRANGE
+    )
     assert len(answer["training_data"]["sha256"]) == 64
     assert set(answer["files"]) == {"fitted.safetensors", "local-models.skops", "preparation.skops"}
 
 
 def test_what_the_fit_warned_of_is_told_again_in_the_words_of_the_command(fitted, table, call):
     model = copy.copy(fitted)
-    model.warnings_ = ["Column '\x1b[31mred' is empty.", "There may be no conflict: set n_contexts='auto'."]
+    model.warnings_ = [
+        "Column '\x1b[31mred' is empty.",
+        "There may be no conflict: set n_contexts='auto'.",
+    ]
     model.save("model")
     code, out, err = call("show", "model")
     assert (code, err) == (0, "")
@@ -41,7 +54,10 @@ def test_what_the_fit_warned_of_is_told_again_in_the_words_of_the_command(fitted
         "The fit warned:\n- Column '\\x1b[31mred' is empty.\n- There may be no conflict: set --contexts auto.\n\nLeafRegressor, written"
         in out
     )
-    assert json.loads(call("show", "model", "--json")[1])["warnings"][1] == "There may be no conflict: set --contexts auto."
+    assert (
+        json.loads(call("show", "model", "--json")[1])["warnings"][1]
+        == "There may be no conflict: set --contexts auto."
+    )
 
 
 @pytest.mark.usefixtures("model")
@@ -59,6 +75,18 @@ def test_an_estimator_that_knows_no_table(fitted, table, call):
 
 
 def test_what_is_no_model(table, call):
-    assert call("show", "nowhere") == (2, "", "leaflearn: 'nowhere' does not exist; give the folder of a model that was saved.\n")
-    assert call("show", "table.csv") == (2, "", "leaflearn: 'table.csv' is a file, but the folder of a model was expected.\n")
-    assert call("show", ".") == (2, "", "leaflearn: '.' is not a leaflearn model folder: it has no model.json.\n")
+    assert call("show", "nowhere") == (
+        2,
+        "",
+        "leaflearn: 'nowhere' does not exist; give the folder of a model that was saved.\n",
+    )
+    assert call("show", "table.csv") == (
+        2,
+        "",
+        "leaflearn: 'table.csv' is a file, but the folder of a model was expected.\n",
+    )
+    assert call("show", ".") == (
+        2,
+        "",
+        "leaflearn: '.' is not a leaflearn model folder: it has no model.json.\n",
+    )

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from leaflearn import RecoveryWarning
-from leaflearn.cli.table_verbs import check_model_place, say, say_json, table_of, telling_warnings
+from leaflearn.cli.table_verbs import check_model_place, report_warnings, say, say_json, table_of
 from leaflearn.tabular.text_encoding import warn
 
 
 def test_warnings_of_ours_are_said_once_and_those_of_others_not_at_all(capsys):
-    with telling_warnings() as told:
+    with report_warnings() as told:
         for _ in range(2):
             warn("Column '\x1b[2J' is empty.")
         warnings.warn("lbfgs failed to converge", UserWarning, stacklevel=1)
@@ -22,7 +22,7 @@ def test_warnings_of_ours_are_said_once_and_those_of_others_not_at_all(capsys):
 
 def test_where_the_work_is_refused_its_sentence_stands_alone(capsys):
     def refuse():
-        with telling_warnings():
+        with report_warnings():
             warn("Column 'a' is empty.")
             raise ValueError("no")
 
@@ -34,7 +34,10 @@ def test_where_the_work_is_refused_its_sentence_stands_alone(capsys):
 @pytest.mark.parametrize(
     ("advice", "in_words_of_the_command"),
     [
-        ("there may be no conflict: try n_contexts=1.", "there may be no conflict: try --contexts 1."),
+        (
+            "there may be no conflict: try n_contexts=1.",
+            "there may be no conflict: try --contexts 1.",
+        ),
         (
             "3 contexts explain unseen rows clearly better than 2; try n_contexts=3.",
             "3 contexts explain unseen rows clearly better than 2; try --contexts 3.",
@@ -45,23 +48,31 @@ def test_where_the_work_is_refused_its_sentence_stands_alone(capsys):
         ),
         ("so pass group= (annotator, site)", "so pass --group (annotator, site)"),
         # As models of before have kept it:
-        ("there may be no conflict: set n_contexts='auto'.", "there may be no conflict: set --contexts auto."),
+        (
+            "there may be no conflict: set n_contexts='auto'.",
+            "there may be no conflict: set --contexts auto.",
+        ),
         (
             "Not the right ones. 3 contexts explain unseen rows clearly better than 2; raise n_contexts, or set it to 'auto'.",
             "Not the right ones. 3 contexts explain unseen rows clearly better than 2; try --contexts 3.",
         ),
-        ("5 times better; set init='conflict', or raise n_init.", "5 times better; try another --seed."),
+        (
+            "5 times better; set init='conflict', or raise n_init.",
+            "5 times better; try another --seed.",
+        ),
         ("when the fit ended; raise max_epochs.", "when the fit ended; try another --seed."),
     ],
 )
 def test_advice_that_a_command_can_follow(advice, in_words_of_the_command):
-    with telling_warnings(quiet=True) as told:
+    with report_warnings(quiet=True) as told:
         warnings.warn(advice, RecoveryWarning, stacklevel=1)
     assert told == [in_words_of_the_command]
 
 
 def test_json_that_every_program_can_read(capsys):
-    say_json({"a": np.array([1.5, np.nan, np.inf]), "b": {"c": np.int64(3)}, "d": (True, None, "\x1b")})
+    say_json(
+        {"a": np.array([1.5, np.nan, np.inf]), "b": {"c": np.int64(3)}, "d": (True, None, "\x1b")}
+    )
     out = capsys.readouterr().out
     assert json.loads(out) == {"a": [1.5, None, None], "b": {"c": 3}, "d": [True, None, "\x1b"]}
     assert "\x1b" not in out

@@ -26,7 +26,9 @@ MAX_ROWS = 600  # for what is slow: neighbours among pictures
 def make(name):
     """The domain set, by pictures where it could also be features."""
     entry = DATASETS[name]
-    options = {"inputs": "pictures"} if "inputs" in inspect.signature(entry.factory).parameters else {}
+    options = (
+        {"inputs": "pictures"} if "inputs" in inspect.signature(entry.factory).parameters else {}
+    )
     return entry(**options)
 
 
@@ -38,7 +40,14 @@ def stand_in_folder(tmp_path_factory):
 
 
 @pytest.fixture(
-    scope="module", params=[(name, kind) for kind in KINDS for name in DATASETS if kind == KINDS[0] or DATASETS[name].files], ids=" ".join
+    scope="module",
+    params=[
+        (name, kind)
+        for kind in KINDS
+        for name in DATASETS
+        if kind == KINDS[0] or DATASETS[name].files
+    ],
+    ids=" ".join,
 )
 def data(request, stand_in_folder):
     name, kind = request.param
@@ -47,14 +56,20 @@ def data(request, stand_in_folder):
         if kind == "stand-in":
             patch.setenv(store.VARIABLE, str(stand_in_folder))
         elif store.missing(files):
-            pytest.skip(f"{files.title} is not in the data folder; set {store.VARIABLE} to where it is.")
+            pytest.skip(
+                f"{files.title} is not in the data folder; set {store.VARIABLE} to where it is."
+            )
         yield make(name)
 
 
 def parts(data):
     """Train and test examples of each domain; of a source without end, a thousand draws."""
     for domain in data:
-        train = domain.train if isinstance(domain.train, Examples) else domain.train.draw(1000, np.random.default_rng(0))
+        train = (
+            domain.train
+            if isinstance(domain.train, Examples)
+            else domain.train.draw(1000, np.random.default_rng(0))
+        )
         yield train, domain.test
 
 
@@ -83,7 +98,9 @@ def test_labels_are_numbers_of_classes_and_every_class_is_in_use(data):
     if data.classes is None:
         assert all(np.issubdtype(train.y.dtype, np.floating) for train, _ in parts(data))
         return
-    used = np.unique(np.concatenate([np.concatenate([train.y, test.y]) for train, test in parts(data)]))
+    used = np.unique(
+        np.concatenate([np.concatenate([train.y, test.y]) for train, test in parts(data)])
+    )
     assert np.array_equal(used, np.arange(len(data.classes)))
     assert len(set(data.classes)) == len(data.classes)
     for train, test in parts(data):
@@ -103,14 +120,20 @@ def test_the_domains_really_conflict(data):
         learner.fit(*train)
         for other, (_, (x, y)) in enumerate(samples):
             answers = learner.predict(x)
-            error[d, other] = np.sqrt(np.mean((answers - y) ** 2)) if data.classes is None else np.mean(answers != y)
+            error[d, other] = (
+                np.sqrt(np.mean((answers - y) ** 2))
+                if data.classes is None
+                else np.mean(answers != y)
+            )
     for d in range(len(samples)):
         others = np.delete(error[:, d], d)  # what learners of other domains make of this one
         assert others.min() > 1.25 * error[d, d] + 0.02
 
 
 def test_the_same_seed_gives_the_same_sample(data):
-    draws = [sample_groups(data, n_groups=20, group_size=3, random_state=seed) for seed in (5, 5, 6)]
+    draws = [
+        sample_groups(data, n_groups=20, group_size=3, random_state=seed) for seed in (5, 5, 6)
+    ]
     (first, truth), (again, truth_again), (other, _) = draws
     assert np.array_equal(first.x, again.x)
     assert np.array_equal(first.y, again.y)
@@ -122,7 +145,9 @@ def test_the_data_set_itself_never_changes(data):
     """A split or a colour that is drawn is part of the data: made again, it is the same."""
     again = make(data.name.split(" ")[0])
     for (train, test), (train_again, test_again) in zip(parts(data), parts(again), strict=True):
-        assert all(np.array_equal(a, b) for a, b in zip(some(train), some(train_again), strict=True))
+        assert all(
+            np.array_equal(a, b) for a, b in zip(some(train), some(train_again), strict=True)
+        )
         assert all(np.array_equal(a, b) for a, b in zip(some(test), some(test_again), strict=True))
 
 
@@ -130,8 +155,16 @@ def test_no_test_input_was_trained_on(data):
     """By content, over all domains."""
     if not all(isinstance(domain.train, Examples) for domain in data):
         return  # drawn from an interval: the grid that it is tested on has no share in that
-    trained = {fingerprint for train in distinct(domain.train.x for domain in data) for fingerprint in fingerprints(train)}
-    tested = {fingerprint for test in distinct(domain.test.x for domain in data) for fingerprint in fingerprints(test)}
+    trained = {
+        fingerprint
+        for train in distinct(domain.train.x for domain in data)
+        for fingerprint in fingerprints(train)
+    }
+    tested = {
+        fingerprint
+        for test in distinct(domain.test.x for domain in data)
+        for fingerprint in fingerprints(test)
+    }
     assert trained
     assert not trained & tested
 
@@ -151,7 +184,15 @@ def test_the_truth_is_absent_from_what_a_learner_gets(data):
     assert sample._fields == ("x", "y", "groups")
     batches, truth = next(BilevelSampler(data, groups_per_step=4).epoch(0))
     assert type(batches) is Batches
-    assert {field.name for field in dataclasses.fields(batches)} == {"x", "y", "group", "group_id", "index", "weight", "n_groups"}
+    assert {field.name for field in dataclasses.fields(batches)} == {
+        "x",
+        "y",
+        "group",
+        "group_id",
+        "index",
+        "weight",
+        "n_groups",
+    }
     assert batches.x.dtype == torch.float32
     assert len(truth.domain) == batches.n_groups == 4
 

@@ -17,12 +17,18 @@ FAST = {"leaf-annealed": {"n_peeked": 400}}
 
 
 def flat_mlp(n_inputs):
-    return lambda n_outputs: torch.nn.Sequential(torch.nn.Flatten(), *mlp(n_inputs, n_outputs, hidden=(32,)))
+    return lambda n_outputs: torch.nn.Sequential(
+        torch.nn.Flatten(), *mlp(n_inputs, n_outputs, hidden=(32,))
+    )
 
 
 def prepared(name, kind, seed=0, n_epochs=3):
-    sampler = BilevelSampler(DATASETS[KINDS[kind]](), group_size=4, groups_per_step=64, random_state=seed)
-    problem = describe(sampler, flat_mlp(int(np.prod(sampler.domains.input_shape))), n_epochs, seed=seed)
+    sampler = BilevelSampler(
+        DATASETS[KINDS[kind]](), group_size=4, groups_per_step=64, random_state=seed
+    )
+    problem = describe(
+        sampler, flat_mlp(int(np.prod(sampler.domains.input_shape))), n_epochs, seed=seed
+    )
     method = make_method(name, **FAST.get(name, {}))
     method.prepare(problem)
     return method, sampler
@@ -31,7 +37,14 @@ def prepared(name, kind, seed=0, n_epochs=3):
 def run(method, sampler, epochs=1):
     losses = []
     for epoch in range(epochs):
-        losses.append(np.mean([method.update(batches, tell(method, truth))["loss"] for batches, truth in sampler.epoch(epoch)]))
+        losses.append(
+            np.mean(
+                [
+                    method.update(batches, tell(method, truth))["loss"]
+                    for batches, truth in sampler.epoch(epoch)
+                ]
+            )
+        )
         method.end_epoch()
     return losses
 
@@ -41,7 +54,9 @@ def test_learning_lowers_the_loss(name, kind):
     method, sampler = prepared(name, kind)
     losses = run(method, sampler, epochs=4)
     assert np.isfinite(losses).all()
-    first = 1 if name == "label-prop" else 0  # which has only the given labels to learn at first, and takes others over from then on
+    first = (
+        1 if name == "label-prop" else 0
+    )  # which has only the given labels to learn at first, and takes others over from then on
     assert losses[-1] < losses[first]
 
 
@@ -62,7 +77,9 @@ def test_answers_have_a_context_in_the_middle(name, kind):
 
 @pytest.mark.parametrize(("name", "kind"), CASES)
 def test_same_seed_same_run_and_another_seed_another(name, kind):
-    x = torch.as_tensor(np.asarray(DATASETS[KINDS[kind]]().domains[0].test.x[:5]), dtype=torch.float32)
+    x = torch.as_tensor(
+        np.asarray(DATASETS[KINDS[kind]]().domains[0].test.x[:5]), dtype=torch.float32
+    )
     answers = []
     for seed in (1, 1, 2):
         method, sampler = prepared(name, kind, seed)

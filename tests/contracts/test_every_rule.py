@@ -13,7 +13,9 @@ def rule(request):
 
 def weigh(rule, scores, progress=0.4, seed=0):
     sizes = torch.arange(1, scores.shape[-2] + 1, dtype=scores.dtype)
-    return rule(scores, sizes, torch.arange(scores.shape[-2]), progress, torch.Generator().manual_seed(seed))
+    return rule(
+        scores, sizes, torch.arange(scores.shape[-2]), progress, torch.Generator().manual_seed(seed)
+    )
 
 
 def test_a_clear_winner_gets_the_group(rule):
@@ -23,7 +25,9 @@ def test_a_clear_winner_gets_the_group(rule):
 
 def test_a_lower_score_never_weighs_less(rule):
     scores = torch.tensor([[0.0, 1.0, 2.0]]).expand(20_000, 3)
-    mean = rule(scores, torch.ones(20_000), torch.arange(20_000), 0.4, torch.Generator().manual_seed(0)).mean(0)
+    mean = rule(
+        scores, torch.ones(20_000), torch.arange(20_000), 0.4, torch.Generator().manual_seed(0)
+    ).mean(0)
     assert mean[0] >= mean[1] >= mean[2]
 
 

@@ -49,7 +49,11 @@ def make_batches(n_outputs, loss, weighted=False, seed=1):
         y = torch.randint(n_outputs, (len(group),), generator=generator)
     else:
         y = torch.randn(len(group), n_outputs, generator=generator)
-    weight = balance(torch.rand(len(group), generator=generator) + 0.1, group, len(SIZES)) if weighted else None
+    weight = (
+        balance(torch.rand(len(group), generator=generator) + 0.1, group, len(SIZES))
+        if weighted
+        else None
+    )
     return Batches(x, y, group, torch.arange(len(SIZES)), weight=weight)
 
 
@@ -75,13 +79,26 @@ def test_three_steps_equal_the_literal_algorithm(rule, task, weighted, model_set
     batches = make_batches(n_outputs, loss, weighted)
     literal = make_modules(3, n_outputs)
     models = model_set(copy.deepcopy(literal), (3,))
-    optimizer, literal_optimizer = sgd(models.parameters()), sgd([p for m in literal for p in m.parameters()])
+    optimizer, literal_optimizer = (
+        sgd(models.parameters()),
+        sgd([p for m in literal for p in m.parameters()]),
+    )
     groups = list(zip(by_group(batches, batches.x), by_group(batches, batches.y), strict=True))
     weights = by_group(batches, batches.weight) if weighted else None
     for _ in range(3):
         step(models, batches, loss, library_rule, optimizer, progress)
-        reference.run_algorithm_1(literal, literal_optimizer, groups, literal_loss, literal_rule, progress=progress, weights=weights)
-        torch.testing.assert_close(parameters_of(models.modules()), parameters_of(literal), rtol=0, atol=1e-6)
+        reference.run_algorithm_1(
+            literal,
+            literal_optimizer,
+            groups,
+            literal_loss,
+            literal_rule,
+            progress=progress,
+            weights=weights,
+        )
+        torch.testing.assert_close(
+            parameters_of(models.modules()), parameters_of(literal), rtol=0, atol=1e-6
+        )
 
 
 def test_the_literal_algorithm_updates_after_every_meta_batch_and_at_the_end():
@@ -92,13 +109,25 @@ def test_the_literal_algorithm_updates_after_every_meta_batch_and_at_the_end():
     models = LoopedModels(copy.deepcopy(literal), (2,))
     groups = list(zip(by_group(whole, whole.x), by_group(whole, whole.y), strict=True))
     reference.run_algorithm_1(
-        literal, sgd([p for m in literal for p in m.parameters()]), groups, reference.squared_error, meta_batch_size=4
+        literal,
+        sgd([p for m in literal for p in m.parameters()]),
+        groups,
+        reference.squared_error,
+        meta_batch_size=4,
     )
     optimizer = sgd(models.parameters())
     for part in (groups[:4], groups[4:]):
         group = torch.cat([torch.full((len(x),), i) for i, (x, _) in enumerate(part)])
-        step(models, Batches(torch.cat([x for x, _ in part]), torch.cat([y for _, y in part]), group), loss, Hard(), optimizer)
-    torch.testing.assert_close(parameters_of(models.modules()), parameters_of(literal), rtol=0, atol=1e-6)
+        step(
+            models,
+            Batches(torch.cat([x for x, _ in part]), torch.cat([y for _, y in part]), group),
+            loss,
+            Hard(),
+            optimizer,
+        )
+    torch.testing.assert_close(
+        parameters_of(models.modules()), parameters_of(literal), rtol=0, atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -115,8 +144,12 @@ def test_full_batch_hard_run_never_increases_the_empirical_error(seed):
 def test_hard_choice_is_the_most_likely_model_under_gaussian_noise():
     batches, models = make_batches(1, SquaredError()), LoopedModels(make_modules(3, 1), (3,))
     with torch.no_grad():
-        likelihood = torch.distributions.Normal(models(batches.x), 0.3).log_prob(batches.y).sum(-1)  # (K, N)
-    best = torch.stack([likelihood[:, batches.group == i].sum(1) for i in range(batches.n_groups)]).argmax(1)
+        likelihood = (
+            torch.distributions.Normal(models(batches.x), 0.3).log_prob(batches.y).sum(-1)
+        )  # (K, N)
+    best = torch.stack(
+        [likelihood[:, batches.group == i].sum(1) for i in range(batches.n_groups)]
+    ).argmax(1)
     chosen = Hard()(score(models, batches, SquaredError()), batches.sizes).argmax(1)
     assert chosen.tolist() == best.tolist()
     assert len(set(best.tolist())) > 1, "the test says nothing if one model wins every group"
@@ -125,8 +158,12 @@ def test_hard_choice_is_the_most_likely_model_under_gaussian_noise():
 def test_hard_choice_is_the_most_likely_model_under_categorical_labels():
     batches, models = make_batches(4, CrossEntropy()), LoopedModels(make_modules(3, 4), (3,))
     with torch.no_grad():
-        likelihood = torch.distributions.Categorical(logits=models(batches.x)).log_prob(batches.y)  # (K, N)
-    best = torch.stack([likelihood[:, batches.group == i].sum(1) for i in range(batches.n_groups)]).argmax(1)
+        likelihood = torch.distributions.Categorical(logits=models(batches.x)).log_prob(
+            batches.y
+        )  # (K, N)
+    best = torch.stack(
+        [likelihood[:, batches.group == i].sum(1) for i in range(batches.n_groups)]
+    ).argmax(1)
     chosen = Hard()(score(models, batches, CrossEntropy()), batches.sizes).argmax(1)
     assert chosen.tolist() == best.tolist()
     assert len(set(best.tolist())) > 1, "the test says nothing if one model wins every group"
@@ -136,13 +173,18 @@ def test_hard_choice_is_the_most_likely_model_under_categorical_labels():
 def test_permuting_the_models_permutes_everything(rule):
     loss, order = SquaredError(), [2, 0, 1]
     batches, modules = make_batches(1, loss), make_modules(3, 1)
-    models, permuted = LoopedModels(copy.deepcopy(modules), (3,)), LoopedModels([copy.deepcopy(modules[k]) for k in order], (3,))
+    models, permuted = (
+        LoopedModels(copy.deepcopy(modules), (3,)),
+        LoopedModels([copy.deepcopy(modules[k]) for k in order], (3,)),
+    )
     one = step(models, batches, loss, rule, sgd(models.parameters()))
     other = step(permuted, batches, loss, rule, sgd(permuted.parameters()))
     torch.testing.assert_close(one.scores[:, order], other.scores)
     torch.testing.assert_close(one.weights[:, order], other.weights)
     torch.testing.assert_close(one.value, other.value)
-    torch.testing.assert_close(parameters_of([models.modules()[k] for k in order]), parameters_of(permuted.modules()))
+    torch.testing.assert_close(
+        parameters_of([models.modules()[k] for k in order]), parameters_of(permuted.modules())
+    )
 
 
 def test_relabelling_the_groups_changes_nothing():
@@ -182,7 +224,13 @@ def test_an_idle_model_still_feels_momentum_and_weight_decay(model_set):
     models = model_set(modules, (2,))
     idle = parameters_of(models.modules()[1:])
     batches = Batches(torch.zeros(2, 1), torch.zeros(2, 1), torch.tensor([0, 1]))
-    step(models, batches, SquaredError(), Hard(), torch.optim.SGD(models.parameters(), lr=0.1, weight_decay=0.5))
+    step(
+        models,
+        batches,
+        SquaredError(),
+        Hard(),
+        torch.optim.SGD(models.parameters(), lr=0.1, weight_decay=0.5),
+    )
     torch.testing.assert_close(parameters_of(models.modules()[1:]), idle * (1 - 0.1 * 0.5))
 
 
@@ -203,7 +251,9 @@ def test_objective_and_one_pass_step_agree():
     weights = Soft(0.5)(score(models, batches, loss), batches.sizes)
     value = objective(models, batches, loss, weights).detach()
     assert value.shape == (2,)
-    torch.testing.assert_close(step(models, batches, loss, Soft(0.5), sgd(models.parameters())).value, value)
+    torch.testing.assert_close(
+        step(models, batches, loss, Soft(0.5), sgd(models.parameters())).value, value
+    )
 
 
 def test_identify_is_the_posterior_of_the_scores():
@@ -246,14 +296,20 @@ def test_a_trimmed_score_leaves_out_each_models_worst_rows_of_each_group(trim, w
     models = LoopedModels(make_modules(3, 1), (3,))
     losses = loss(models(batches.x), batches.y).detach()
     weight = batches.weight if weighted else torch.ones(len(batches.x))
-    torch.testing.assert_close(score(models, batches, loss, trim), literal_trimmed_score(losses, batches.group, weight, trim))
+    torch.testing.assert_close(
+        score(models, batches, loss, trim),
+        literal_trimmed_score(losses, batches.group, weight, trim),
+    )
 
 
 def test_trimming_treats_restarts_apart():
     loss, batches = SquaredError(), make_batches(1, SquaredError())
     modules = make_modules(6, 1)
     together = score(StackedModels(modules, (2, 3)), batches, loss, trim=0.34)
-    apart = [score(LoopedModels(part, (3,)), batches, loss, trim=0.34) for part in (modules[:3], modules[3:])]
+    apart = [
+        score(LoopedModels(part, (3,)), batches, loss, trim=0.34)
+        for part in (modules[:3], modules[3:])
+    ]
     torch.testing.assert_close(together, torch.stack(apart))
 
 
@@ -261,9 +317,15 @@ def test_trimming_treats_restarts_apart():
 def test_one_absurd_row_of_five_does_not_move_its_context_where_a_fifth_is_left_out(absurd):
     """Four rows at 0 and one far beyond 1: the models that answer 0 and 1 both find it absurd, and the squared error prefers the second."""
     models = Rows(torch.tensor([0.0, 1.0])[:, None, None].expand(2, 5, 1))
-    batches = Batches(torch.zeros(5, 1), torch.tensor([[0.0], [0.0], [absurd], [0.0], [0.0]]), torch.zeros(5, dtype=torch.long))
+    batches = Batches(
+        torch.zeros(5, 1),
+        torch.tensor([[0.0], [0.0], [absurd], [0.0], [0.0]]),
+        torch.zeros(5, dtype=torch.long),
+    )
     assert score(models, batches, SquaredError()).argmin(-1).tolist() == [1]
-    torch.testing.assert_close(score(models, batches, SquaredError(), trim=0.2), torch.tensor([[0.0, 4.0]]))
+    torch.testing.assert_close(
+        score(models, batches, SquaredError(), trim=0.2), torch.tensor([[0.0, 4.0]])
+    )
 
 
 @pytest.mark.parametrize("model_set", [LoopedModels, StackedModels])

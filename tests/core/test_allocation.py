@@ -8,7 +8,9 @@ from leaflearn.core.allocation import RULES, Annealed, Given, Hard, Sampled, Sof
 @pytest.mark.parametrize("progress", [0.0, 0.5, 1.0])
 def test_weights_of_every_rule_sum_to_one(name, progress):
     scores, sizes = torch.rand(2, 5, 3) * 100, torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0])
-    weights = make_rule(name, 0.5)(scores, sizes, torch.arange(5), progress, torch.Generator().manual_seed(0))
+    weights = make_rule(name, 0.5)(
+        scores, sizes, torch.arange(5), progress, torch.Generator().manual_seed(0)
+    )
     assert weights.shape == scores.shape
     assert (weights >= 0).all()
     torch.testing.assert_close(weights.sum(-1), torch.ones(2, 5))
@@ -16,7 +18,9 @@ def test_weights_of_every_rule_sum_to_one(name, progress):
 
 def test_sampling_follows_the_posterior():
     scores = torch.tensor([[0.0, 0.5, 2.0]]).expand(40_000, 3)
-    share = Sampled(0.7)(scores, torch.ones(40_000), generator=torch.Generator().manual_seed(0)).mean(0)
+    share = Sampled(0.7)(
+        scores, torch.ones(40_000), generator=torch.Generator().manual_seed(0)
+    ).mean(0)
     expected = Soft(0.7)(scores[:1], torch.ones(1))[0]
     torch.testing.assert_close(share, expected, atol=4 * 0.5 / 200, rtol=0)  # four standard errors
 
@@ -24,7 +28,9 @@ def test_sampling_follows_the_posterior():
 def test_soft_weighs_summed_losses_and_annealed_mean_losses():
     scores, sizes = torch.tensor([[0.0, 6.0]]), torch.tensor([3.0])
     torch.testing.assert_close(Soft(2.0)(scores, sizes), torch.softmax(-scores / 2, 1))
-    torch.testing.assert_close(Annealed(2.0)(scores, sizes, progress=0.0), torch.softmax(-scores / 3 / 2, 1))
+    torch.testing.assert_close(
+        Annealed(2.0)(scores, sizes, progress=0.0), torch.softmax(-scores / 3 / 2, 1)
+    )
 
 
 def test_annealing_cools_linearly_and_ends_hard():
@@ -38,18 +44,24 @@ def test_annealing_cools_linearly_and_ends_hard():
 
 def test_every_restart_may_have_its_own_temperature():
     scores = torch.tensor([[0.0, 1.0]]).expand(2, 1, 2)
-    hot, cold = Annealed(torch.tensor([5.0, 0.1])[:, None, None])(scores, torch.ones(1), progress=0.0)
+    hot, cold = Annealed(torch.tensor([5.0, 0.1])[:, None, None])(
+        scores, torch.ones(1), progress=0.0
+    )
     assert hot[0, 0] < 0.6
     assert cold[0, 0] > 0.99
 
 
 def test_given_looks_groups_up_by_their_id():
-    weights = Given(torch.tensor([2, 0, 1]))(torch.rand(4, 2, 3), torch.ones(2), torch.tensor([2, 0]))
+    weights = Given(torch.tensor([2, 0, 1]))(
+        torch.rand(4, 2, 3), torch.ones(2), torch.tensor([2, 0])
+    )
     assert weights.argmax(-1).tolist() == [[1, 2]] * 4
 
 
 def test_a_diverged_restart_does_not_break_the_others():
     scores = torch.tensor([[[float("nan"), 1.0]], [[0.0, 9.0]]])
     for name in RULES:
-        weights = make_rule(name, 0.1)(scores, torch.ones(1), torch.arange(1), 0.0, torch.Generator().manual_seed(0))
+        weights = make_rule(name, 0.1)(
+            scores, torch.ones(1), torch.arange(1), 0.0, torch.Generator().manual_seed(0)
+        )
         assert weights[1, 0].tolist() == pytest.approx([1.0, 0.0])

@@ -11,7 +11,11 @@ def grouped(draw):
     """Ragged groups whose rows lie in any order; x numbers the rows."""
     sizes = draw(st.lists(st.integers(1, 9), min_size=1, max_size=12))
     group = torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes))
-    group = group[torch.randperm(len(group), generator=torch.Generator().manual_seed(draw(st.integers(0, 99))))]
+    group = group[
+        torch.randperm(
+            len(group), generator=torch.Generator().manual_seed(draw(st.integers(0, 99)))
+        )
+    ]
     rows = torch.arange(len(group)).float()[:, None]
     return GroupedExamples(rows, rows, group, rows[:, 0] + 1.0)
 
@@ -41,16 +45,22 @@ def test_large_groups_show_a_sample_and_keep_their_mass(data, cap):
 
 
 def test_the_sample_of_a_large_group_changes_with_the_epoch():
-    data = GroupedExamples(torch.zeros(100, 1), torch.zeros(100, 1), torch.zeros(100, dtype=torch.long))
+    data = GroupedExamples(
+        torch.zeros(100, 1), torch.zeros(100, 1), torch.zeros(100, dtype=torch.long)
+    )
     generator = torch.Generator().manual_seed(0)
-    first, second = (next(data.meta_batches(1, generator, rows_per_group=10)).index.tolist() for _ in range(2))
+    first, second = (
+        next(data.meta_batches(1, generator, rows_per_group=10)).index.tolist() for _ in range(2)
+    )
     assert set(first) != set(second)
 
 
 def test_groups_are_reshuffled_each_epoch():
     data = GroupedExamples(torch.zeros(50, 1), torch.zeros(50, 1), torch.arange(50))
     generator = torch.Generator().manual_seed(0)
-    first, second = ([b.group_id.tolist() for b in data.meta_batches(8, generator)] for _ in range(2))
+    first, second = (
+        [b.group_id.tolist() for b in data.meta_batches(8, generator)] for _ in range(2)
+    )
     assert first != second
     assert [len(ids) for ids in first] == [8, 8, 8, 8, 8, 8, 2]
 
@@ -60,12 +70,22 @@ def test_groups_are_reshuffled_each_epoch():
 def test_chunks_show_all_rows_in_order_with_whole_group_weights(data, rows_at_once):
     chunks = list(data.chunks(rows_at_once))
     assert torch.equal(torch.cat([c.group_id[c.group] for c in chunks]), data.group)
-    torch.testing.assert_close(torch.cat([c.weight for c in chunks]), balance(data.weight, data.group, data.n_groups))
+    torch.testing.assert_close(
+        torch.cat([c.weight for c in chunks]), balance(data.weight, data.group, data.n_groups)
+    )
     assert max(len(c.x) for c in chunks) <= rows_at_once
 
 
 def test_a_batch_has_no_field_for_the_domain():
-    assert set(Batches.__dataclass_fields__) == {"x", "y", "group", "group_id", "index", "weight", "n_groups"}
+    assert set(Batches.__dataclass_fields__) == {
+        "x",
+        "y",
+        "group",
+        "group_id",
+        "index",
+        "weight",
+        "n_groups",
+    }
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
@@ -80,4 +100,6 @@ def test_every_row_of_a_large_group_is_equally_likely_to_be_shown():
     seen = torch.zeros(7)
     for _ in range(7000):
         seen[next(data.meta_batches(1, generator, rows_per_group=3)).index] += 1
-    torch.testing.assert_close(seen, torch.full((7,), 3000.0), atol=4 * (7000 * 3 / 7 * 4 / 7) ** 0.5, rtol=0)  # four standard errors
+    torch.testing.assert_close(
+        seen, torch.full((7,), 3000.0), atol=4 * (7000 * 3 / 7 * 4 / 7) ** 0.5, rtol=0
+    )  # four standard errors

@@ -6,7 +6,9 @@ from hypothesis import strategies as st
 
 from leaflearn.core.grouped_data import as_labels, encode_groups, find_groups
 
-LABELS = st.one_of(st.integers(), st.text(max_size=3), st.tuples(st.integers(0, 3), st.text(max_size=1)))
+LABELS = st.one_of(
+    st.integers(), st.text(max_size=3), st.tuples(st.integers(0, 3), st.text(max_size=1))
+)
 
 
 @given(st.lists(LABELS, min_size=1, max_size=30))
@@ -48,10 +50,16 @@ def test_without_groups_every_row_is_its_own():
     ],
 )
 def test_missing_labels_are_refused(groups):
-    with pytest.raises(ValueError, match=r"^groups holds 1 missing values; give these rows a group of their own or leave them out\.$"):
+    with pytest.raises(
+        ValueError,
+        match=r"^groups holds 1 missing values; give these rows a group of their own or leave them out\.$",
+    ):
         encode_groups(groups, 2)
 
 
 def test_labels_that_cannot_be_compared_are_refused():
-    with pytest.raises(ValueError, match=r"^groups holds labels that cannot be compared \(.*\); use strings, numbers or tuples of them\.$"):
+    with pytest.raises(
+        ValueError,
+        match=r"^groups holds labels that cannot be compared \(.*\); use strings, numbers or tuples of them\.$",
+    ):
         encode_groups([[1], [2]], 2)

@@ -9,13 +9,22 @@ from leaflearn.core.robust_losses import GeneralizedCrossEntropy, Huber
 
 def test_cross_entropy_is_torchs():
     logits, y = torch.randn(2, 3, 7, 4), torch.randint(4, (7,))  # restarts, models, rows, classes
-    expected = torch.stack([torch.stack([torch.nn.functional.cross_entropy(one, y, reduction="none") for one in row]) for row in logits])
+    expected = torch.stack(
+        [
+            torch.stack(
+                [torch.nn.functional.cross_entropy(one, y, reduction="none") for one in row]
+            )
+            for row in logits
+        ]
+    )
     torch.testing.assert_close(CrossEntropy()(logits, y), expected)
 
 
 def test_squared_error_averages_over_outputs():
     prediction, y = torch.randn(2, 7, 3), torch.randn(7, 3)
-    expected = torch.stack([torch.nn.functional.mse_loss(one, y, reduction="none").mean(1) for one in prediction])
+    expected = torch.stack(
+        [torch.nn.functional.mse_loss(one, y, reduction="none").mean(1) for one in prediction]
+    )
     torch.testing.assert_close(SquaredError()(prediction, y), expected)
 
 
@@ -30,7 +39,9 @@ def test_no_constant_beats_the_best_constant_in_classification():
     y = torch.tensor([0, 0, 0, 1, 3])  # a class without rows costs nothing
     best = CrossEntropy().of_best_constant(y)
     share = torch.tensor([0.6, 0.2, 1e-30, 0.2])
-    assert CrossEntropy()(share.log().expand(5, 4), y).mean().item() == pytest.approx(best, rel=1e-5)
+    assert CrossEntropy()(share.log().expand(5, 4), y).mean().item() == pytest.approx(
+        best, rel=1e-5
+    )
     assert CrossEntropy()(torch.zeros(5, 4), y).mean().item() > best
 
 
@@ -39,7 +50,9 @@ def test_generalized_cross_entropy_lies_between_cross_entropy_and_the_chance_of_
     p = torch.softmax(logits, -1).gather(-1, y.expand(2, 7)[..., None])[..., 0]
     torch.testing.assert_close(GeneralizedCrossEntropy(0.7)(logits, y), (1 - p**0.7) / 0.7)
     torch.testing.assert_close(GeneralizedCrossEntropy(1.0)(logits, y), 1 - p)
-    torch.testing.assert_close(GeneralizedCrossEntropy(1e-6)(logits, y), CrossEntropy()(logits, y), rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(
+        GeneralizedCrossEntropy(1e-6)(logits, y), CrossEntropy()(logits, y), rtol=1e-4, atol=1e-4
+    )
 
 
 @pytest.mark.parametrize("logit", [0.0, 50.0, 1e4])
@@ -65,7 +78,9 @@ def test_no_constant_beats_the_best_constant_of_generalized_cross_entropy(q):
 
 def test_huber_is_the_squared_error_near_by_and_torchs_further_off():
     prediction, y = 3 * torch.randn(2, 50, 3), torch.randn(50, 3)
-    expected = 2 * torch.nn.functional.huber_loss(prediction, y.expand(2, 50, 3), reduction="none", delta=0.5).mean(-1)
+    expected = 2 * torch.nn.functional.huber_loss(
+        prediction, y.expand(2, 50, 3), reduction="none", delta=0.5
+    ).mean(-1)
     torch.testing.assert_close(Huber(0.5)(prediction, y), expected)
     torch.testing.assert_close(Huber(1e6)(prediction, y), SquaredError()(prediction, y))
 
@@ -79,10 +94,14 @@ def test_a_row_can_prefer_one_model_to_another_only_so_much_under_huber():
 
 def test_no_constant_beats_the_best_constant_of_huber():
     generator = torch.Generator().manual_seed(0)
-    y = torch.cat([torch.randn(40, 2, generator=generator), 50 + torch.randn(9, 2, generator=generator)]).double()
+    y = torch.cat(
+        [torch.randn(40, 2, generator=generator), 50 + torch.randn(9, 2, generator=generator)]
+    ).double()
     grid = torch.linspace(-3, 55, 5801, dtype=torch.float64)[:, None, None].expand(-1, len(y), 2)
     loss = Huber(0.5)
-    costs = torch.stack([loss(grid[..., [d]], y[:, [d]]).mean(-1).min() for d in range(2)])  # the outputs are chosen apart
+    costs = torch.stack(
+        [loss(grid[..., [d]], y[:, [d]]).mean(-1).min() for d in range(2)]
+    )  # the outputs are chosen apart
     assert loss.of_best_constant(y) == pytest.approx(costs.mean().item(), abs=1e-4)
     assert loss.of_best_constant(torch.full((5, 1), 7.0)) == 0.0
 
@@ -90,9 +109,18 @@ def test_no_constant_beats_the_best_constant_of_huber():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: GeneralizedCrossEntropy(0.0), "q=0.0, but a number above 0 and at most 1 was expected; for q = 0 use CrossEntropy."),
-        (lambda: GeneralizedCrossEntropy(1.5), "q=1.5, but a number above 0 and at most 1 was expected; for q = 0 use CrossEntropy."),
-        (lambda: Huber(0.0), "scale=0.0, but a positive number, in units of the targets, was expected."),
+        (
+            lambda: GeneralizedCrossEntropy(0.0),
+            "q=0.0, but a number above 0 and at most 1 was expected; for q = 0 use CrossEntropy.",
+        ),
+        (
+            lambda: GeneralizedCrossEntropy(1.5),
+            "q=1.5, but a number above 0 and at most 1 was expected; for q = 0 use CrossEntropy.",
+        ),
+        (
+            lambda: Huber(0.0),
+            "scale=0.0, but a positive number, in units of the targets, was expected.",
+        ),
     ],
 )
 def test_parameters_that_cannot_be_meant_are_refused(make, message):

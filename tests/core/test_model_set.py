@@ -24,7 +24,9 @@ class Residual(nn.Module):
 
 
 def chain():
-    return nn.Sequential(nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 8, bias=False), nn.GELU(), nn.Linear(8, 1))
+    return nn.Sequential(
+        nn.Linear(2, 8), nn.ReLU(), nn.Linear(8, 8, bias=False), nn.GELU(), nn.Linear(8, 1)
+    )
 
 
 OPTIMIZERS = {
@@ -34,7 +36,9 @@ OPTIMIZERS = {
 
 
 def parameters_of(models):
-    return torch.cat([p.detach().flatten() for module in models.modules() for p in module.parameters()])
+    return torch.cat(
+        [p.detach().flatten() for module in models.modules() for p in module.parameters()]
+    )
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
@@ -44,26 +48,46 @@ def parameters_of(models):
 def test_looped_and_stacked_agree_over_fifty_steps(factory, max_grad_norm, rule, optimizer):
     torch.manual_seed(0)
     modules = [factory().double() for _ in range(6)]
-    looped, stacked = LoopedModels(copy.deepcopy(modules), (2, 3)), StackedModels(copy.deepcopy(modules), (2, 3))
+    looped, stacked = (
+        LoopedModels(copy.deepcopy(modules), (2, 3)),
+        StackedModels(copy.deepcopy(modules), (2, 3)),
+    )
     optimizers = [OPTIMIZERS[optimizer](models.parameters()) for models in (looped, stacked)]
     for t in range(50):
-        batches = Batches(torch.randn(12, 2).double(), torch.randn(12, 1).double(), torch.arange(12) // 3)
+        batches = Batches(
+            torch.randn(12, 2).double(), torch.randn(12, 1).double(), torch.arange(12) // 3
+        )
         for models, moves in zip((looped, stacked), optimizers, strict=True):
-            step(models, batches, SquaredError(), rule, moves, progress=t / 50, max_grad_norm=max_grad_norm)
+            step(
+                models,
+                batches,
+                SquaredError(),
+                rule,
+                moves,
+                progress=t / 50,
+                max_grad_norm=max_grad_norm,
+            )
     torch.testing.assert_close(parameters_of(looped), parameters_of(stacked), rtol=0, atol=1e-5)
 
 
 def test_small_chains_are_stacked_and_everything_else_is_looped():
     assert isinstance(make_model_set(chain, (2,)), StackedModels)
-    assert isinstance(make_model_set(lambda: nn.Linear(400, 400), (2,)), LoopedModels)  # 160,000 parameters
+    assert isinstance(
+        make_model_set(lambda: nn.Linear(400, 400), (2,)), LoopedModels
+    )  # 160,000 parameters
     assert isinstance(make_model_set(Residual, (2,)), LoopedModels)
-    assert isinstance(make_model_set(lambda: nn.Sequential(nn.Linear(2, 1), nn.Dropout()), (2,)), LoopedModels)
+    assert isinstance(
+        make_model_set(lambda: nn.Sequential(nn.Linear(2, 1), nn.Dropout()), (2,)), LoopedModels
+    )
     assert isinstance(make_model_set(Residual, (2,), stacked=True), StackedModels)
 
 
 @pytest.mark.parametrize("layer", [nn.Dropout(), nn.BatchNorm1d(1)])
 def test_layers_that_differ_in_training_cannot_be_stacked(layer):
-    with pytest.raises(ValueError, match=r"^modules with batch norm or dropout cannot be stacked; use stacked=False$"):
+    with pytest.raises(
+        ValueError,
+        match=r"^modules with batch norm or dropout cannot be stacked; use stacked=False$",
+    ):
         make_model_set(lambda: nn.Sequential(nn.Linear(2, 1), layer), (2,), stacked=True)
 
 
@@ -94,16 +118,29 @@ def test_pictures_run_with_channels_last_and_learn_only_from_won_rows():
             self.convolution, self.head = nn.Conv2d(3, 4, 3), nn.Linear(4, 2)
 
         def forward(self, x):
-            seen.append((torch.is_grad_enabled(), len(x), x.is_contiguous(memory_format=torch.channels_last)))
+            seen.append(
+                (
+                    torch.is_grad_enabled(),
+                    len(x),
+                    x.is_contiguous(memory_format=torch.channels_last),
+                )
+            )
             return self.head(self.convolution(x).mean((2, 3)))
 
     models = make_model_set(Spy, (2,))
     batches = Batches(torch.randn(6, 3, 5, 5), torch.randn(6, 2), torch.arange(6) // 2)
-    weights = step(models, batches, SquaredError(), Hard(), torch.optim.SGD(models.parameters(), lr=0.1)).weights
+    weights = step(
+        models, batches, SquaredError(), Hard(), torch.optim.SGD(models.parameters(), lr=0.1)
+    ).weights
     assert all(channels_last for _, _, channels_last in seen)
-    assert [rows for gradient, rows, _ in seen if not gradient] == [6, 6]  # every model scores every row
+    assert [rows for gradient, rows, _ in seen if not gradient] == [
+        6,
+        6,
+    ]  # every model scores every row
     won = [int(2 * wins) for wins in weights.sum(0) if wins]
-    assert [rows for gradient, rows, _ in seen if gradient] == won  # and learns only from the rows it won
+    assert [
+        rows for gradient, rows, _ in seen if gradient
+    ] == won  # and learns only from the rows it won
 
 
 class Doubled(nn.Linear):
@@ -113,9 +150,13 @@ class Doubled(nn.Linear):
 
 def test_an_activation_that_is_used_twice_is_run_twice():
     act = nn.Tanh()
-    modules = [nn.Sequential(nn.Linear(2, 4), act, nn.Linear(4, 4), act, nn.Linear(4, 1)) for _ in range(2)]
+    modules = [
+        nn.Sequential(nn.Linear(2, 4), act, nn.Linear(4, 4), act, nn.Linear(4, 1)) for _ in range(2)
+    ]
     x = torch.randn(5, 2)
-    torch.testing.assert_close(StackedModels(modules, (2,))(x), torch.stack([module(x) for module in modules]))
+    torch.testing.assert_close(
+        StackedModels(modules, (2,))(x), torch.stack([module(x) for module in modules])
+    )
 
 
 @pytest.mark.parametrize(
@@ -143,12 +184,23 @@ def test_frozen_parameters_stay_frozen(stacked):
     models = make_model_set(make, (2,), stacked=stacked)
     before = [module[0].weight.clone() for module in models.modules()]
     batches = Batches(torch.randn(6, 2), torch.randn(6, 1), torch.arange(6) // 2)
-    step(models, batches, SquaredError(), Hard(), torch.optim.SGD(models.parameters(), lr=0.5, weight_decay=0.1))
-    assert all(torch.equal(module[0].weight, old) for module, old in zip(models.modules(), before, strict=True))
+    step(
+        models,
+        batches,
+        SquaredError(),
+        Hard(),
+        torch.optim.SGD(models.parameters(), lr=0.5, weight_decay=0.1),
+    )
+    assert all(
+        torch.equal(module[0].weight, old)
+        for module, old in zip(models.modules(), before, strict=True)
+    )
 
 
 def test_three_dimensional_convolutions_can_be_local_models():
-    models = make_model_set(lambda: nn.Sequential(nn.Conv3d(1, 2, 2), nn.Flatten(), nn.Linear(16, 1)), (2,))
+    models = make_model_set(
+        lambda: nn.Sequential(nn.Conv3d(1, 2, 2), nn.Flatten(), nn.Linear(16, 1)), (2,)
+    )
     assert models(torch.randn(4, 1, 3, 3, 3)).shape == (2, 4, 1)
 
 
@@ -159,7 +211,9 @@ def test_a_model_that_diverged_does_not_spoil_its_neighbours(stacked, bad):
     nn.init.constant_(modules[0].bias, bad)
     models = make_model_set(iter(modules).__next__, (2,), stacked=stacked)
     batches = Batches(torch.zeros(4, 1), torch.ones(4, 1), torch.arange(4) // 2)
-    taken = step(models, batches, SquaredError(), Hard(), torch.optim.SGD(models.parameters(), lr=0.1))
+    taken = step(
+        models, batches, SquaredError(), Hard(), torch.optim.SGD(models.parameters(), lr=0.1)
+    )
     assert taken.weights[:, 1].tolist() == [1.0, 1.0]
     assert torch.isfinite(taken.value).all()
     assert torch.isfinite(models.modules()[1].weight).all()

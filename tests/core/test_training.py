@@ -16,15 +16,26 @@ def make_data(n_groups=20, size=3):
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(n_groups * size, 2, generator=generator)
     group = torch.arange(n_groups).repeat_interleave(size)
-    return GroupedExamples(x, torch.where(group[:, None] % 2 == 0, 1.0, -1.0) * x.sum(1, keepdim=True), group)
+    return GroupedExamples(
+        x, torch.where(group[:, None] % 2 == 0, 1.0, -1.0) * x.sum(1, keepdim=True), group
+    )
 
 
 def make_training(shape=(2,), rule=None, seed=0, lr=0.05, **settings):
     torch.manual_seed(seed)
-    models = make_model_set(lambda: nn.Sequential(nn.Linear(2, 8), nn.Tanh(), nn.Linear(8, 1)), shape)
+    models = make_model_set(
+        lambda: nn.Sequential(nn.Linear(2, 8), nn.Tanh(), nn.Linear(8, 1)), shape
+    )
     optimizer = torch.optim.Adam(models.parameters(), lr=lr)
-    settings = {"max_epochs": 12, "groups_per_step": 6, "generator": torch.Generator().manual_seed(seed), **settings}
-    return Training(models, make_data(), SquaredError(), rule or Annealed(0.5), optimizer, **settings)
+    settings = {
+        "max_epochs": 12,
+        "groups_per_step": 6,
+        "generator": torch.Generator().manual_seed(seed),
+        **settings,
+    }
+    return Training(
+        models, make_data(), SquaredError(), rule or Annealed(0.5), optimizer, **settings
+    )
 
 
 class StopAfter(Callback):
@@ -87,14 +98,20 @@ def test_history_is_a_table():
 
 def test_learning_rate_follows_the_schedule():
     assert len(set(make_training().run().columns()["learning_rate"])) == 1
-    falling = make_training(schedule=lambda progress: 1.0 - progress).run().columns()["learning_rate"]
+    falling = (
+        make_training(schedule=lambda progress: 1.0 - progress).run().columns()["learning_rate"]
+    )
     assert (np.diff(falling) < 0).all()
-    assert falling[0] == pytest.approx(0.05 * (1 - 3 / 48))  # of the last of the first epoch's four steps
+    assert falling[0] == pytest.approx(
+        0.05 * (1 - 3 / 48)
+    )  # of the last of the first epoch's four steps
 
 
 def test_training_stops_on_a_plateau_and_only_after_annealing():
     hard = make_training(rule=Hard(), lr=1e-12, max_epochs=200, n_iter_no_change=5, tol=0.5).run()
-    annealed = make_training(rule=Annealed(0.5), lr=1e-12, max_epochs=200, n_iter_no_change=5, tol=0.5).run()
+    annealed = make_training(
+        rule=Annealed(0.5), lr=1e-12, max_epochs=200, n_iter_no_change=5, tol=0.5
+    ).run()
     never = make_training(rule=Hard(), lr=1e-12, max_epochs=50, n_iter_no_change=None).run()
     assert (hard.epoch, annealed.epoch, never.epoch) == (6, 156, 50)
 
@@ -105,7 +122,14 @@ def test_training_goes_on_while_the_objective_falls():
     models = LoopedModels([nn.Linear(1, 1)], (1,))
     data = GroupedExamples(torch.zeros(2, 1), torch.full((2, 1), 100.0), torch.arange(2))
     training = Training(
-        models, data, SquaredError(), Hard(), torch.optim.SGD(models.parameters(), lr=1e-4), max_epochs=50, n_iter_no_change=3, tol=1e-5
+        models,
+        data,
+        SquaredError(),
+        Hard(),
+        torch.optim.SGD(models.parameters(), lr=1e-4),
+        max_epochs=50,
+        n_iter_no_change=3,
+        tol=1e-5,
     )
     assert training.run().epoch == 50
 
@@ -113,7 +137,14 @@ def test_training_goes_on_while_the_objective_falls():
 def test_a_loss_that_explodes_names_step_epoch_and_cause():
     torch.manual_seed(0)
     models = LoopedModels([nn.Linear(2, 1) for _ in range(2)], (2,))
-    training = Training(models, make_data(), SquaredError(), Hard(), torch.optim.SGD(models.parameters(), lr=1e30), max_epochs=5)
+    training = Training(
+        models,
+        make_data(),
+        SquaredError(),
+        Hard(),
+        torch.optim.SGD(models.parameters(), lr=1e30),
+        max_epochs=5,
+    )
     message = (
         "The loss became non-finite at step 2 (epoch 2); the likely cause is a learning rate that is too large (it is 1e+30) or targets "
         "of a large scale: lower the one or standardise the other."
@@ -126,7 +157,14 @@ def test_models_that_start_non_finite_are_named_as_the_cause():
     models = LoopedModels([nn.Linear(2, 1) for _ in range(2)], (2,))
     for module in models.modules():
         nn.init.constant_(module.bias, float("inf"))
-    training = Training(models, make_data(), SquaredError(), Hard(), torch.optim.SGD(models.parameters(), lr=0.1), max_epochs=5)
+    training = Training(
+        models,
+        make_data(),
+        SquaredError(),
+        Hard(),
+        torch.optim.SGD(models.parameters(), lr=0.1),
+        max_epochs=5,
+    )
     message = (
         "The loss became non-finite at step 1 (epoch 1); the likely cause is local models that predict non-finite values before any "
         "learning: look at their initial weights and the scale of X."
@@ -148,7 +186,9 @@ def test_scoring_in_chunks_equals_scoring_at_once(monkeypatch):
     training = make_training((3, 2))
     at_once = training.score_all_groups()
     monkeypatch.setattr("leaflearn.core.training.ROWS_AT_ONCE", 7)
-    torch.testing.assert_close(score_groups(training.models, training.data, training.loss), at_once, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(
+        score_groups(training.models, training.data, training.loss), at_once, rtol=1e-5, atol=1e-5
+    )
     assert at_once.shape == (3, 20, 2)
 
 
@@ -161,7 +201,9 @@ def test_a_group_that_is_scored_in_chunks_is_trimmed_as_a_whole(monkeypatch):
 
 
 def test_a_run_that_has_levelled_off_stays_where_it_is():
-    training = make_training(rule=Hard(), lr=1e-12, max_epochs=200, n_iter_no_change=5, tol=0.5).run()
+    training = make_training(
+        rule=Hard(), lr=1e-12, max_epochs=200, n_iter_no_change=5, tol=0.5
+    ).run()
     assert training.run().epoch == 6
 
 

@@ -10,23 +10,26 @@ import pytest
 from sklearn.linear_model import LinearRegression
 
 from leaflearn import LeafRegressor
-from leaflearn.diagnostics.calibration import find_doubt, posterior
+from leaflearn.diagnostics.calibration import find_evidence_factor, posterior
 
 
 def test_what_is_clear_on_held_out_rows_is_not_doubted():
     evidence = np.array([[0.0, 9.0], [9.0, 0.0], [0.0, 5.0]])
-    assert find_doubt(evidence, np.array([0, 1, 0])) == 1.0
+    assert find_evidence_factor(evidence, np.array([0, 1, 0])) == 1.0
 
 
 def test_rows_that_tell_nothing_leave_the_unit_as_it_is():
-    assert find_doubt(np.zeros((5, 2)), np.zeros(5, dtype=int)) == 1.0
-    assert find_doubt(np.ones((5, 1)), np.zeros(5, dtype=int)) == 1.0
+    assert find_evidence_factor(np.zeros((5, 2)), np.zeros(5, dtype=int)) == 1.0
+    assert find_evidence_factor(np.ones((5, 1)), np.zeros(5, dtype=int)) == 1.0
 
 
 def test_the_unit_grows_with_the_share_of_rows_that_mislead():
     evidence = np.tile([0.0, 30.0], (20, 1))
-    doubts = [find_doubt(evidence, (np.arange(20) < wrong).astype(int)) for wrong in (0, 1, 4, 8)]
-    assert doubts == sorted(set(doubts))
+    problems = [
+        find_evidence_factor(evidence, (np.arange(20) < wrong).astype(int))
+        for wrong in (0, 1, 4, 8)
+    ]
+    assert problems == sorted(set(problems))
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +49,9 @@ def test_doubt_stretches_the_unit_of_every_probability(fitted):
 
 
 def test_what_a_fit_says_of_its_own_groups_is_in_the_same_unit(fitted):
-    assert fitted.probabilities_ == pytest.approx(posterior(fitted._scores / (fitted._temperature * fitted._held_out.doubt)))
+    assert fitted.probabilities_ == pytest.approx(
+        posterior(fitted._scores / (fitted._temperature * fitted._held_out.doubt))
+    )
 
 
 def test_straight_lines_that_cannot_learn_noise_by_heart_are_hardly_doubted(fitted):

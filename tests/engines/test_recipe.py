@@ -13,17 +13,34 @@ from opposite_lines import fit
 
 def test_small_networks_get_several_starts_and_large_ones_one():
     assert len(fit(max_epochs=1, refresh=False).restarts) == 5
-    assert len(fit(max_epochs=1, refresh=False, factory=lambda: mlp(1, 1, (400, 400))).restarts) == 1
+    assert (
+        len(fit(max_epochs=1, refresh=False, factory=lambda: mlp(1, 1, (400, 400))).restarts) == 1
+    )
 
 
 @pytest.mark.parametrize(
     ("name", "loss", "y", "expected"),
     [
         ("hard", SquaredError(), torch.tensor([[0.0], [4.0]]), Hard()),
-        ("annealed", SquaredError(), torch.tensor([[0.0], [4.0]]), Annealed(2.0)),  # half of the variance 4
+        (
+            "annealed",
+            SquaredError(),
+            torch.tensor([[0.0], [4.0]]),
+            Annealed(2.0),
+        ),  # half of the variance 4
         ("annealed", CrossEntropy(), torch.tensor([0, 1]), Annealed(0.5 * float(np.log(2)))),
-        ("annealed", SquaredError(), torch.tensor([[3.0], [3.0]]), Annealed(1.0)),  # nothing to explain
-        ("sampled", SquaredError(), torch.tensor([[0.0], [4.0]]), Sampled(0.1)),  # the paper's temperatures
+        (
+            "annealed",
+            SquaredError(),
+            torch.tensor([[3.0], [3.0]]),
+            Annealed(1.0),
+        ),  # nothing to explain
+        (
+            "sampled",
+            SquaredError(),
+            torch.tensor([[0.0], [4.0]]),
+            Sampled(0.1),
+        ),  # the paper's temperatures
         ("sampled", CrossEntropy(), torch.tensor([0, 1]), Sampled(1.0)),
         ("soft", SquaredError(), torch.tensor([[0.0], [4.0]]), Soft(0.1)),
     ],

@@ -32,17 +32,44 @@ def test_hard_refits_of_least_squares_never_raise_the_loss(seed):
 
 def test_a_stand_still_is_a_fixed_point():
     x, y, group, _ = lines(1, sizes=[3] * 20, n_contexts=3, noise=1.0)
-    first = refit(linear, x, y, group, SQUARED, Hard(), 3, n_init=1, out_of_fold=False, rng=np.random.default_rng(0))
+    first = refit(
+        linear,
+        x,
+        y,
+        group,
+        SQUARED,
+        Hard(),
+        3,
+        n_init=1,
+        out_of_fold=False,
+        rng=np.random.default_rng(0),
+    )
     assert first.converged
-    again = refit(linear, x, y, group, SQUARED, Hard(), 3, n_init=1, start=first.contexts, out_of_fold=False, rng=np.random.default_rng(9))
+    again = refit(
+        linear,
+        x,
+        y,
+        group,
+        SQUARED,
+        Hard(),
+        3,
+        n_init=1,
+        start=first.contexts,
+        out_of_fold=False,
+        rng=np.random.default_rng(9),
+    )
     np.testing.assert_array_equal(first.contexts, again.contexts)
     assert again.restarts[0]["n_iter"] == 1
 
 
 def test_annealing_does_not_stop_before_the_temperature_is_zero():
     x, y, group, _ = lines(0, sizes=[10] * 10)
-    rule = Annealed(1e6 * y.var(), until=0.5)  # so hot that all groups are shared evenly, and nothing moves, for ten iterations
-    found = refit(linear, x, y, group, SQUARED, rule, 2, n_init=1, max_iter=20, rng=np.random.default_rng(0))
+    rule = Annealed(
+        1e6 * y.var(), until=0.5
+    )  # so hot that all groups are shared evenly, and nothing moves, for ten iterations
+    found = refit(
+        linear, x, y, group, SQUARED, rule, 2, n_init=1, max_iter=20, rng=np.random.default_rng(0)
+    )
     assert found.converged
     assert 11 <= len(found.history["epoch"]) < 20
     temperature = found.history["temperature"]
@@ -54,7 +81,19 @@ def test_annealing_does_not_stop_before_the_temperature_is_zero():
 def test_annealing_cut_short_still_ends_hard(spied):
     x, y, group, _ = lines(0, sizes=[3] * 8, noise=1.0)
     rule = Annealed(y.var())
-    found = refit(Spy, numbered(x), y, group, SQUARED, rule, 2, out_of_fold=False, n_init=1, max_iter=2, rng=np.random.default_rng(0))
+    found = refit(
+        Spy,
+        numbered(x),
+        y,
+        group,
+        SQUARED,
+        rule,
+        2,
+        out_of_fold=False,
+        n_init=1,
+        max_iter=2,
+        rng=np.random.default_rng(0),
+    )
     assert found.history["temperature"][-1] > 0
     for k, model in enumerate(found.models):
         assert model.weight is None
@@ -64,7 +103,19 @@ def test_annealing_cut_short_still_ends_hard(spied):
 def test_soft_rules_pass_the_posterior_as_weights(spied):
     x, y, group, _ = lines(0, sizes=[2] * 8, noise=1.0)
     rule = Soft(5.0)
-    found = refit(Spy, numbered(x), y, group, SQUARED, rule, 2, out_of_fold=False, n_init=1, max_iter=3, rng=np.random.default_rng(0))
+    found = refit(
+        Spy,
+        numbered(x),
+        y,
+        group,
+        SQUARED,
+        rule,
+        2,
+        out_of_fold=False,
+        n_init=1,
+        max_iter=3,
+        rng=np.random.default_rng(0),
+    )
     posterior = rule(torch.from_numpy(found.scores), torch.full((8,), 2.0)).numpy()
     for k, model in enumerate(found.models):
         expected = posterior[group[model.saw], k]
@@ -78,25 +129,55 @@ def test_models_without_weights_get_whole_groups_drawn_from_the_weights(spied):
     def rule(scores, sizes, group_id, progress, generator):
         return torch.tensor([0.8, 0.2], dtype=scores.dtype).expand_as(scores).clone()
 
-    refit(PlainSpy, numbered(x), y, group, SQUARED, rule, 2, out_of_fold=False, n_init=1, max_iter=3, rng=np.random.default_rng(0))
+    refit(
+        PlainSpy,
+        numbered(x),
+        y,
+        group,
+        SQUARED,
+        rule,
+        2,
+        out_of_fold=False,
+        n_init=1,
+        max_iter=3,
+        rng=np.random.default_rng(0),
+    )
     fits = [set(group[saw]) for event, _, saw in spied if event == "fit"]
-    for a, b in zip(fits[::2], fits[1::2], strict=True):  # the two contexts of an iteration: a partition of the groups
+    for a, b in zip(
+        fits[::2], fits[1::2], strict=True
+    ):  # the two contexts of an iteration: a partition of the groups
         assert a | b == set(range(400))
         assert not a & b
     assert fits[2] != fits[4]  # drawn anew
-    assert all(abs(len(a) - 320) < 5 * np.sqrt(400 * 0.8 * 0.2) for a in fits[2::2])  # the first fit is the start's
+    assert all(
+        abs(len(a) - 320) < 5 * np.sqrt(400 * 0.8 * 0.2) for a in fits[2::2]
+    )  # the first fit is the start's
 
 
 def test_as_many_groups_as_contexts_start_one_each(spied):
     x, y, group, _ = lines(0, sizes=[4, 4, 4])
-    refit(Spy, numbered(x), y, group, SQUARED, Hard(), 3, out_of_fold=False, n_init=1, max_iter=1, rng=np.random.default_rng(0))
+    refit(
+        Spy,
+        numbered(x),
+        y,
+        group,
+        SQUARED,
+        Hard(),
+        3,
+        out_of_fold=False,
+        n_init=1,
+        max_iter=1,
+        rng=np.random.default_rng(0),
+    )
     first = [set(group[saw]) for event, _, saw in spied if event == "fit"][:3]
     assert sorted(first, key=min) == [{0}, {1}, {2}]
 
 
 def test_an_idle_context_is_revived_on_the_worst_served_groups(spied):
     x, y, group, domain = lines(3, sizes=[6] * 16, n_contexts=4)
-    start = np.where(domain < 3, domain, 0)  # nobody starts in context 3, whose groups context 0 must serve
+    start = np.where(
+        domain < 3, domain, 0
+    )  # nobody starts in context 3, whose groups context 0 must serve
     options = {"out_of_fold": False, "n_init": 1, "rng": np.random.default_rng(0)}
     found = refit(linear, x, y, group, SQUARED, Hard(), 4, start=start, **options)
     assert np.all(found.history["usage"][-1] > 0)
@@ -126,7 +207,9 @@ def test_a_listener_can_end_the_search():
         return len(heard) == 2
 
     rule = Annealed(0.5 * y.var())
-    found = refit(linear, x, y, group, SQUARED, rule, 2, rng=np.random.default_rng(0), on_iteration=listen)
+    found = refit(
+        linear, x, y, group, SQUARED, rule, 2, rng=np.random.default_rng(0), on_iteration=listen
+    )
     assert heard == [(0, 1), (0, 2)]
     assert len(found.restarts) == 1
     assert not found.converged

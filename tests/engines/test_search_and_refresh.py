@@ -35,9 +35,14 @@ def test_fresh_models_learn_from_the_allocation_that_was_found():
             if training.stage == "search":
                 self.last_search = training.models(torch.ones(1, 1)).detach().clone()
                 return
-            rule, progress = training.rule, (training.n_steps - 1) / training.max_epochs  # one step an epoch
+            rule, progress = (
+                training.rule,
+                (training.n_steps - 1) / training.max_epochs,
+            )  # one step an epoch
             chosen = training.last.weights.argmax(-1)  # (R, B), in the order of the meta-batch
-            (self.held if progress < rule.until else self.mended).append((chosen == rule.contexts[self.ids]).all().item())
+            (self.held if progress < rule.until else self.mended).append(
+                (chosen == rule.contexts[self.ids]).all().item()
+            )
             if training.n_steps == 1:
                 self.first_fresh = training.models(torch.ones(1, 1)).detach().clone()
 
@@ -45,17 +50,19 @@ def test_fresh_models_learn_from_the_allocation_that_was_found():
     data = make_data()
     batches_of = data.meta_batches
 
-    def remember(*arguments):
+    def fill_replay_buffer(*arguments):
         for batches in batches_of(*arguments):
             spy.ids = batches.group_id
             yield batches
 
-    data.meta_batches = remember
+    data.meta_batches = fill_replay_buffer
     found = fit(data, callbacks=[spy], n_iter_no_change=None)
     assert all(spy.held)
     assert len(spy.held) == 12  # 0.3 of 40 epochs
     assert len(spy.mended) == 28
-    assert (spy.first_fresh - spy.last_search).abs().min() > 1e-3, "the models went on instead of starting afresh"
+    assert (spy.first_fresh - spy.last_search).abs().min() > 1e-3, (
+        "the models went on instead of starting afresh"
+    )
     assert len(found.history["epoch"]) == 80
 
 
@@ -80,22 +87,36 @@ def test_fresh_models_that_explain_much_less_are_not_taken():
 
 def test_the_starts_of_all_stages_are_told():
     found = fit(n_init=2, max_epochs=200)  # enough for the fresh models, too
-    assert [start["stage"] for start in found.restarts] == ["search", "search", "refresh", "refresh"]
+    assert [start["stage"] for start in found.restarts] == [
+        "search",
+        "search",
+        "refresh",
+        "refresh",
+    ]
     assert [start["stage"] for start in found.restarts if start["kept"]] == ["search", "refresh"]
     assert found.restarts[found.best_restart]["kept"]
-    assert found.error == pytest.approx(min(start["error"] for start in found.restarts if start["stage"] == "refresh"))
+    assert found.error == pytest.approx(
+        min(start["error"] for start in found.restarts if start["stage"] == "refresh")
+    )
 
 
 @pytest.mark.parametrize(
     ("spoilt", "stages"),
-    [(("training",), "search search refresh refresh given given"), (("search", "refresh"), "given given search search refresh refresh")],
+    [
+        (("training",), "search search refresh refresh given given"),
+        (("search", "refresh"), "given given search search refresh refresh"),
+    ],
 )
 def test_a_stage_that_led_nowhere_is_told_last(spoilt, stages):
-    crossed = np.arange(12) // 6  # half of the groups of either line in either context: they do not stay there
+    crossed = (
+        np.arange(12) // 6
+    )  # half of the groups of either line in either context: they do not stay there
     found = fit(n_init=2, start=crossed, callbacks=[Spoil(*spoilt)])
     assert [start["stage"] for start in found.restarts] == stages.split()
     assert found.restarts[found.best_restart]["kept"]
-    assert {start["stage"] for start in found.restarts if start["kept"]}.isdisjoint(stages.split()[-1:])
+    assert {start["stage"] for start in found.restarts if start["kept"]}.isdisjoint(
+        stages.split()[-1:]
+    )
     assert found.kept_start == (spoilt != ("training",))
 
 

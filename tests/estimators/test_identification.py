@@ -13,7 +13,9 @@ EVIDENCE = np.array([[1.0, 9.0], [5.0, 5.1], [90.0, 700.0]])  # minus log-likeli
 
 
 def identify(abstain):
-    return Identification.from_scores(GROUPS, EVIDENCE, np.array([0.1, 0.1, 3.0]), np.array([False, False, True]), abstain)
+    return Identification.from_scores(
+        GROUPS, EVIDENCE, np.array([0.1, 0.1, 3.0]), np.array([False, False, True]), abstain
+    )
 
 
 def test_the_most_probable_context_is_named():
@@ -58,7 +60,9 @@ def sites():
 
 @pytest.fixture(scope="module")
 def fitted(sites):
-    return LeafRegressor(2, local_model=LinearRegression(), random_state=0).fit(sites.X, sites.y, sites.groups)
+    return LeafRegressor(2, local_model=LinearRegression(), random_state=0).fit(
+        sites.X, sites.y, sites.groups
+    )
 
 
 @pytest.mark.parametrize("size", [2, 10, 200])
@@ -71,7 +75,9 @@ def test_the_alarm_rate_is_about_as_stated():
     rng = np.random.default_rng(0)
     held_out = HeldOut.of(rng.chisquare(1, (2000, 1)), np.arange(2000) // 10, constant_loss=1.0)
     group = np.repeat(np.arange(20_000), 10)
-    novelty = held_out.novelty(rng.chisquare(1, (len(group), 1)), group, np.zeros(20_000, dtype=int))
+    novelty = held_out.novelty(
+        rng.chisquare(1, (len(group), 1)), group, np.zeros(20_000, dtype=int)
+    )
     assert 0.2 * ALARM_RATE < np.mean(novelty > LIMIT) < 2 * ALARM_RATE
 
 
@@ -81,10 +87,14 @@ def test_sources_that_differ_from_each_other_are_not_all_new():
 
     def draw(n_groups):
         group = np.repeat(np.arange(n_groups), 50)
-        return (rng.uniform(0.1, 2.0, n_groups)[group] * rng.chisquare(1, len(group)))[:, None], group
+        return (rng.uniform(0.1, 2.0, n_groups)[group] * rng.chisquare(1, len(group)))[
+            :, None
+        ], group
 
     held_out = HeldOut.of(*draw(40), constant_loss=1.0)
-    assert np.mean(held_out.novelty(*draw(2000), np.zeros(2000, dtype=int)) > LIMIT) < 4 * ALARM_RATE
+    assert (
+        np.mean(held_out.novelty(*draw(2000), np.zeros(2000, dtype=int)) > LIMIT) < 4 * ALARM_RATE
+    )
     assert held_out.spread > 0.05
 
 
@@ -95,13 +105,19 @@ def test_an_unknown_context_is_found_and_more_rows_make_it_clearer(fitted, sites
     assert not new[0].is_new.any()  # one row may always be a slip
     assert new[3].is_new.mean() > 0.95
     known = fitted.identify(*sites.draw([2.0, -2.0], 200))
-    assert roc_auc_score(np.repeat([0, 1], 200), np.concatenate([known.novelty, new[2].novelty])) > 0.95
+    assert (
+        roc_auc_score(np.repeat([0, 1], 200), np.concatenate([known.novelty, new[2].novelty]))
+        > 0.95
+    )
 
 
 def test_neither_the_order_of_rows_nor_of_groups_matters(fitted, sites):
     X, y, groups = sites.draw([2.0, 0.5], 20)
     order = np.random.default_rng(1).permutation(len(y))
-    found, shuffled = fitted.identify(X, y, groups), fitted.identify(X[order], y[order], groups[order])
+    found, shuffled = (
+        fitted.identify(X, y, groups),
+        fitted.identify(X[order], y[order], groups[order]),
+    )
     np.testing.assert_allclose(shuffled.novelty, found.novelty)
     renamed = fitted.identify(X, y, 19 - groups)
     np.testing.assert_allclose(renamed.novelty[::-1], found.novelty)
@@ -117,7 +133,9 @@ def test_abstaining_leaves_new_sources_open(fitted, sites):
 
 def test_networks_that_learn_by_heart_do_not_call_everything_new():
     sites = Sites(n_groups=80, size=4)
-    leaf = LeafRegressor(2, max_epochs=60, n_init=1, init="conflict", random_state=0).fit(sites.X, sites.y, sites.groups)
+    leaf = LeafRegressor(2, max_epochs=60, n_init=1, init="conflict", random_state=0).fit(
+        sites.X, sites.y, sites.groups
+    )
     assert leaf.identify(*sites.draw([2.0, -2.0], 500, 10)).is_new.mean() < 0.1
     assert leaf.identify(*sites.draw([9.0], 100, 10)).is_new.mean() > 0.9
 
@@ -162,7 +180,9 @@ def test_one_unseen_label_counts_as_a_slip(classifier, conflict):
 def test_degenerate_data_give_finite_numbers(slope, n_contexts):
     X, groups = np.linspace(-1, 1, 60)[:, None], np.arange(60) // 3
     y = slope * X[:, 0] if n_contexts == 1 else slope * np.where(groups % 2, -1.0, 1.0) * X[:, 0]
-    leaf = LeafRegressor(n_contexts, local_model=LinearRegression(), random_state=0).fit(X, y, groups)
+    leaf = LeafRegressor(n_contexts, local_model=LinearRegression(), random_state=0).fit(
+        X, y, groups
+    )
     known, new = leaf.identify(X, y, groups), leaf.identify(X, y + 3.0)
     assert np.isfinite(known.novelty).all()
     assert not known.is_new.any()  # what is explained but for rounding is explained
@@ -185,17 +205,29 @@ def test_groups_are_held_out_whole_and_copies_do_not_teach_their_answers():
     assert not np.isin(group[learn], group[held]).any()
     assert len(held) == 80
     for k in (0, 1):
-        mine_learnt, mine_held = learn[contexts[group[learn]] == k], held[contexts[group[held]] == k]
+        mine_learnt, mine_held = (
+            learn[contexts[group[learn]] == k],
+            held[contexts[group[held]] == k],
+        )
         assert not np.isin(X[mine_learnt, 0], X[mine_held, 0]).any()
 
 
 def test_few_groups_hold_rows_out_and_few_different_inputs_keep_their_copies():
-    learn, held = choose_held_out(np.arange(40) % 2 * np.ones((1, 40)).T, np.arange(40) // 20, np.array([0, 1]), np.random.default_rng(0))
+    learn, held = choose_held_out(
+        np.arange(40) % 2 * np.ones((1, 40)).T,
+        np.arange(40) // 20,
+        np.array([0, 1]),
+        np.random.default_rng(0),
+    )
     assert (len(learn), len(held)) == (32, 8)
 
 
 def test_a_local_model_that_cannot_learn_from_fewer_rows_does_not_break_the_fit():
-    X, y, groups = np.random.default_rng(0).normal(size=(60, 1)), np.arange(60.0), np.arange(60) // 5
+    X, y, groups = (
+        np.random.default_rng(0).normal(size=(60, 1)),
+        np.arange(60.0),
+        np.arange(60) // 5,
+    )
     neighbours = KNeighborsRegressor(n_neighbors=55)
     leaf = LeafRegressor(1, local_model=neighbours, random_state=0).fit(X, y, groups)
     assert leaf.identify(X, y + 1e6).novelty.tolist() == [0.0]

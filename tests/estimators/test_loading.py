@@ -16,7 +16,13 @@ import leaflearn
 from leaflearn import LeafClassifier, LeafRegressor
 from leaflearn.core.losses import SquaredError
 from leaflearn.core.training import Callback
-from leaflearn.persistence import pack_objects, pack_tensors, read_model, unpack_tensors, write_model
+from leaflearn.persistence import (
+    pack_objects,
+    pack_tensors,
+    read_model,
+    unpack_tensors,
+    write_model,
+)
 
 SAVED = Path(__file__).parent / "saved"  # its README says how these were made
 RNG = np.random.default_rng(0)
@@ -41,7 +47,9 @@ def folders(tmp_path_factory):
     """A model of each kind, saved once."""
     parent, quick = tmp_path_factory.mktemp("models"), {"max_epochs": 2, "random_state": 0}
     LeafRegressor(1, **quick).fit(X, Y, GROUPS).save(parent / "mlp")
-    LeafRegressor(1, local_model=chain, loss=Half(), optimizer=torch.optim.RMSprop, **quick).fit(X, Y, GROUPS).save(parent / "module")
+    LeafRegressor(1, local_model=chain, loss=Half(), optimizer=torch.optim.RMSprop, **quick).fit(
+        X, Y, GROUPS
+    ).save(parent / "module")
     LeafClassifier(1, local_model=LogisticRegression()).fit(X, Y > 0, GROUPS).save(parent / "refit")
     return parent
 
@@ -53,7 +61,11 @@ def model(folders):
 
 def write(model, folder, section=None, parts=None):
     """The same model with other entries of its estimator, or other parts, and with checksums that fit."""
-    write_model(folder, {"estimator": {**model.sections["estimator"], **(section or {})}}, {**model.parts, **(parts or {})})
+    write_model(
+        folder,
+        {"estimator": {**model.sections["estimator"], **(section or {})}},
+        {**model.parts, **(parts or {})},
+    )
     return folder
 
 
@@ -65,18 +77,26 @@ def refused(folder, sentence, **parameters):
 # ---- old folders keep loading ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in SAVED.glob("version-*") if path.is_dir()))
+@pytest.mark.parametrize(
+    "name", sorted(path.name for path in SAVED.glob("version-*") if path.is_dir())
+)
 def test_folders_of_every_version_answer_as_they_did(name):
     leaf = leaflearn.load(SAVED / name)
     expected = json.loads((SAVED / f"{name}.json").read_text(encoding="utf-8"))
     rows = np.array(expected["X"])
     each = leaf.predict_proba_each(rows) if hasattr(leaf, "classes_") else leaf.predict_each(rows)
     np.testing.assert_allclose(each, expected["each"], rtol=1e-9, atol=1e-12)
-    assert leaf.predict(rows, groups=expected["groups"]).tolist() == pytest.approx(expected["predict"])
+    assert leaf.predict(rows, groups=expected["groups"]).tolist() == pytest.approx(
+        expected["predict"]
+    )
     found = leaf.identify(rows, expected["y"], expected["groups"])
     assert found.context.tolist() == expected["context"]
     np.testing.assert_allclose(found.novelty, expected["novelty"], rtol=1e-9)
-    assert (leaf.n_contexts_, leaf.groups_.tolist(), leaf.init_) == (expected["n_contexts"], expected["all_groups"], expected["init"])
+    assert (leaf.n_contexts_, leaf.groups_.tolist(), leaf.init_) == (
+        expected["n_contexts"],
+        expected["all_groups"],
+        expected["init"],
+    )
     assert leaf.prune(redundant=False).n_contexts_ == expected["n_contexts"]
 
 
@@ -85,16 +105,29 @@ def test_folders_of_every_version_answer_as_they_did(name):
 
 def test_code_of_the_users_has_to_be_passed_again(folders):
     folder = folders / "module"
-    refused(folder, r"The model was saved with local_model=chain, which is code and not in the folder; pass it again: local_model=...")
+    refused(
+        folder,
+        r"The model was saved with local_model=chain, which is code and not in the folder; pass it again: local_model=...",
+    )
     given = {"local_model": chain}
-    refused(folder, r"The model was saved with loss=Half, which is code and not in the folder; pass it again: loss=...", **given)
+    refused(
+        folder,
+        r"The model was saved with loss=Half, which is code and not in the folder; pass it again: loss=...",
+        **given,
+    )
     given["loss"] = Half()
     refused(
-        folder, r"The model was saved with optimizer=RMSprop, which is code and not in the folder; pass it again: optimizer=...", **given
+        folder,
+        r"The model was saved with optimizer=RMSprop, which is code and not in the folder; pass it again: optimizer=...",
+        **given,
     )
     callback = Callback()
     leaf = leaflearn.load(folder, **given, optimizer=torch.optim.RMSprop, callbacks=[callback])
-    assert (leaf.local_model, leaf.optimizer, leaf.callbacks) == (chain, torch.optim.RMSprop, [callback])
+    assert (leaf.local_model, leaf.optimizer, leaf.callbacks) == (
+        chain,
+        torch.optim.RMSprop,
+        [callback],
+    )
     assert isinstance(leaf._local_models.loss, Half)
 
 
@@ -105,21 +138,39 @@ def test_a_factory_that_does_not_fit_is_named(folders):
         return nn.Sequential(nn.Linear(input_shape[0], 5), nn.ReLU(), nn.Linear(5, n_outputs))
 
     end = r"\); pass the factory of the fit."
-    refused(folders / "module", rf"The weights do not fit the modules of local_model \(.*size mismatch.*{end}", local_model=wider, **given)
-    doubled = rf"The weights do not fit the modules of local_model \(the numbers are of another type{end}"
-    refused(folders / "module", doubled, local_model=lambda *shapes: chain(*shapes).double(), **given)
-    with pytest.raises(TypeError, match=r"^local_model\(input_shape, n_outputs\) gave 3, but a torch.nn.Module was expected.$"):
+    refused(
+        folders / "module",
+        rf"The weights do not fit the modules of local_model \(.*size mismatch.*{end}",
+        local_model=wider,
+        **given,
+    )
+    doubled = (
+        rf"The weights do not fit the modules of local_model \(the numbers are of another type{end}"
+    )
+    refused(
+        folders / "module", doubled, local_model=lambda *shapes: chain(*shapes).double(), **given
+    )
+    with pytest.raises(
+        TypeError,
+        match=r"^local_model\(input_shape, n_outputs\) gave 3, but a torch.nn.Module was expected.$",
+    ):
         leaflearn.load(folders / "module", local_model=lambda *shapes: 3, **given)
 
 
 def test_parameters_that_cannot_be_meant_are_refused(folders):
-    refused(folders / "mlp", r"n_models is no parameter of LeafRegressor; leave it out.", n_models=3)
+    refused(
+        folders / "mlp", r"n_models is no parameter of LeafRegressor; leave it out.", n_models=3
+    )
     for kind in ("mlp", "refit"):
         sentence = r"local_model was given, but the folder holds the local models themselves; leave it out."
         refused(folders / kind, sentence, local_model=chain)
     sentence = r"local_model=LinearRegression\(\), but a factory of torch modules was expected, the one of the fit."
     refused(folders / "module", sentence, local_model=LinearRegression())
-    refused(folders / "mlp", r"device='cuda:9' cannot be used here \(.*\); use 'auto' or 'cpu'.", device="cuda:9")
+    refused(
+        folders / "mlp",
+        r"device='cuda:9' cannot be used here \(.*\); use 'auto' or 'cpu'.",
+        device="cuda:9",
+    )
     assert leaflearn.load(folders / "mlp", device="cpu", verbose=1).verbose == 1
 
 
@@ -141,16 +192,24 @@ def test_a_pickle_in_place_of_a_part_is_not_run(model, kind, tmp_path):
     harm = pickle.dumps(Harmful(tmp_path / "made"))
     for name in model(kind).parts:
         write(model(kind), tmp_path / "model", parts={name: harm})
-        refused(tmp_path / "model", rf"{re.escape(name)} is a pickle, and pickles can run code, so it was not read; get a fresh copy of .*")
+        refused(
+            tmp_path / "model",
+            rf"{re.escape(name)} is a pickle, and pickles can run code, so it was not read; get a fresh copy of .*",
+        )
     assert os.listdir(tmp_path) == ["model"]
 
 
 def test_other_types_in_skops_are_refused_on_loading(model, tmp_path):
     class_name = f"{__name__}.Mine"
-    content = pack_objects({"local_model": Mine(), "fitted": [Mine()]}, "the example", also=[class_name])
+    content = pack_objects(
+        {"local_model": Mine(), "fitted": [Mine()]}, "the example", also=[class_name]
+    )
     folder = tmp_path / "model"
     write(model("refit"), folder, parts={"local-models.skops": content})
-    refused(folder, rf"local-models.skops holds {re.escape(class_name)}, which is not trusted in a model folder; choose .* without it.")
+    refused(
+        folder,
+        rf"local-models.skops holds {re.escape(class_name)}, which is not trusted in a model folder; choose .* without it.",
+    )
 
 
 class Mine(LogisticRegression):
@@ -161,12 +220,18 @@ class Mine(LogisticRegression):
 def test_no_class_is_looked_up_by_the_name_in_the_file(model, name, tmp_path):
     write(model("mlp"), tmp_path / "model", {"class": name})
     refused(
-        tmp_path / "model", r"The model folder does not describe an estimator of leaflearn \((KeyError|TypeError): .*\); get a fresh .*"
+        tmp_path / "model",
+        r"The model folder does not describe an estimator of leaflearn \((KeyError|TypeError): .*\); get a fresh .*",
     )
 
 
 def test_no_attribute_is_set_that_is_not_in_the_list(model, tmp_path):
-    fitted = {**model("mlp").sections["estimator"]["fitted"], "predict": 3, "__class__": "x", "_engine": "refit"}
+    fitted = {
+        **model("mlp").sections["estimator"]["fitted"],
+        "predict": 3,
+        "__class__": "x",
+        "_engine": "refit",
+    }
     leaf = leaflearn.load(write(model("mlp"), tmp_path / "model", {"fitted": fitted}))
     assert callable(leaf.predict)
     assert type(leaf) is LeafRegressor
@@ -191,7 +256,10 @@ WRONG = {
     "state of nothing": (["fitted"], {}),
     "more contexts than there are": (["fitted", "n_contexts_"], 2),
     "contexts in words": (["fitted", "n_contexts_"], "one"),
-    "contexts that are not there": (["fitted", "contexts_"], {"$values": ["int64", [8], [0] * 7 + [1]]}),
+    "contexts that are not there": (
+        ["fitted", "contexts_"],
+        {"$values": ["int64", [8], [0] * 7 + [1]]},
+    ),
     "negative contexts": (["fitted", "contexts_"], {"$values": ["int64", [8], [0] * 7 + [-1]]}),
     "too few contexts": (["fitted", "contexts_"], VALUES),
     "too few scores": (["fitted", "_scores"], VALUES),
@@ -215,33 +283,52 @@ WRONG = {
 def test_a_description_that_does_not_hold_together_is_refused(model, case, tmp_path):
     write(model("mlp"), tmp_path / "model", other(model("mlp").sections["estimator"], *WRONG[case]))
     with pytest.raises(
-        ValueError, match=r"^(The model folder does not describe|The model was saved|The weights do not fit|local_model)"
+        ValueError,
+        match=r"^(The model folder does not describe|The model was saved|The weights do not fit|local_model)",
     ) as caught:
         leaflearn.load(tmp_path / "model")
     assert "\n" not in str(caught.value)
 
 
 def test_weights_of_another_precision_are_refused(model, tmp_path):
-    halves = {name: tensor.half() for name, tensor in unpack_tensors(model("mlp").part("weights.safetensors"), "").items()}
+    halves = {
+        name: tensor.half()
+        for name, tensor in unpack_tensors(model("mlp").part("weights.safetensors"), "").items()
+    }
     write(model("mlp"), tmp_path / "model", parts={"weights.safetensors": pack_tensors(halves)})
     refused(
-        tmp_path / "model", r"The model folder does not describe local models of leaflearn \(ValueError: the default network answers in .*"
+        tmp_path / "model",
+        r"The model folder does not describe local models of leaflearn \(ValueError: the default network answers in .*",
     )
 
 
 def test_a_folder_without_an_estimator_is_named(tmp_path):
     write_model(tmp_path / "model", {"preparation": {}}, {})
-    refused(tmp_path / "model", r"The model folder holds no estimator; give one that an estimator's save wrote.")
+    refused(
+        tmp_path / "model",
+        r"The model folder holds no estimator; give one that an estimator's save wrote.",
+    )
 
 
 def test_a_missing_part_is_named(model, tmp_path):
-    parts = {name: content for name, content in model("mlp").parts.items() if name != "weights.safetensors"}
+    parts = {
+        name: content
+        for name, content in model("mlp").parts.items()
+        if name != "weights.safetensors"
+    }
     write_model(tmp_path / "model", model("mlp").sections, parts)
-    refused(tmp_path / "model", r"The model has no part 'weights.safetensors', which model.json should name; save it again.")
+    refused(
+        tmp_path / "model",
+        r"The model has no part 'weights.safetensors', which model.json should name; save it again.",
+    )
 
 
 def test_sections_and_parts_of_others_do_not_disturb(model, folders, tmp_path):
     write_model(
-        tmp_path / "model", {**model("mlp").sections, "preparation": {"columns": ["a"]}}, {**model("mlp").parts, "preparation.skops": b""}
+        tmp_path / "model",
+        {**model("mlp").sections, "preparation": {"columns": ["a"]}},
+        {**model("mlp").parts, "preparation.skops": b""},
     )
-    np.testing.assert_array_equal(leaflearn.load(tmp_path / "model").predict(X), leaflearn.load(folders / "mlp").predict(X))
+    np.testing.assert_array_equal(
+        leaflearn.load(tmp_path / "model").predict(X), leaflearn.load(folders / "mlp").predict(X)
+    )

@@ -24,21 +24,34 @@ QUICK = {"max_epochs": 3, "random_state": 0, "init": "random", "n_init": 1}
 
 
 def convolution(input_shape, n_outputs):
-    layers = [nn.Conv2d(input_shape[0], 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.Dropout(), nn.AdaptiveAvgPool2d(1)]
+    layers = [
+        nn.Conv2d(input_shape[0], 4, 3, padding=1),
+        nn.BatchNorm2d(4),
+        nn.ReLU(),
+        nn.Dropout(),
+        nn.AdaptiveAvgPool2d(1),
+    ]
     return nn.Sequential(*layers, nn.Flatten(), nn.Linear(4, n_outputs))
 
 
 FITS = {
     "regression": lambda: (LeafRegressor(2, **QUICK), X, Y, np.float64),
     "several outputs": lambda: (LeafRegressor(3, **QUICK), X, np.stack([Y, -Y], 1), np.float64),
-    "pictures": lambda: (LeafClassifier(2, local_model=convolution, **QUICK), PICTURES, LABELS, np.float32),
+    "pictures": lambda: (
+        LeafClassifier(2, local_model=convolution, **QUICK),
+        PICTURES,
+        LABELS,
+        np.float32,
+    ),
 }
 
 
 @pytest.fixture(scope="module", autouse=True)
 def without_a_second_opinion():
     with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr("leaflearn.estimators.base.read_conflict", lambda examples, random_state: None)
+        monkeypatch.setattr(
+            "leaflearn.estimators.base.make_surrogate", lambda examples, random_state: None
+        )
         yield
 
 
@@ -49,14 +62,19 @@ def ask(path, rows):
 
 
 @pytest.mark.filterwarnings("ignore::leaflearn.RecoveryWarning")
-@pytest.mark.parametrize("name", ["regression", "pictures", pytest.param("several outputs", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "name", ["regression", "pictures", pytest.param("several outputs", marks=pytest.mark.slow)]
+)
 def test_the_files_answer_as_the_estimator_does(name, tmp_path, capfd):
     leaf, rows, y, dtype = FITS[name]()
     leaf.fit(rows, y, GROUPS)
     capfd.readouterr()
     leaf.export_onnx(tmp_path / "onnx")
     assert capfd.readouterr() == ("", "")  # the exporter is kept quiet
-    assert sorted(os.listdir(tmp_path / "onnx")) == ["all.onnx", *(f"context_{k}.onnx" for k in range(leaf.n_contexts_))]
+    assert sorted(os.listdir(tmp_path / "onnx")) == [
+        "all.onnx",
+        *(f"context_{k}.onnx" for k in range(leaf.n_contexts_)),
+    ]
     is_classifier = isinstance(leaf, LeafClassifier)
     for n_rows in (1, 2, 60):
         part = rows[:n_rows].astype(dtype)
@@ -70,7 +88,9 @@ def test_the_files_answer_as_the_estimator_does(name, tmp_path, capfd):
     facts = json.loads(session.get_modelmeta().custom_metadata_map["leaflearn"])
     assert facts.get("classes") == (["bad", "good"] if is_classifier else None)
     assert (facts["estimator"], facts["n_contexts"]) == (type(leaf).__name__, leaf.n_contexts_)
-    assert next(leaf.local_models_[0].parameters()).dtype == (torch.float32 if is_classifier else torch.float64)  # left as they were
+    assert next(leaf.local_models_[0].parameters()).dtype == (
+        torch.float32 if is_classifier else torch.float64
+    )  # left as they were
 
 
 def refused(leaf, folder, sentence, kind=ValueError):
@@ -96,21 +116,32 @@ def test_a_missing_package_is_named(tmp_path, monkeypatch, missing):
 
     leaf = LeafRegressor(1, **QUICK).fit(X, Y, GROUPS)
     monkeypatch.setattr(builtins, "__import__", without)
-    sentence = f"export_onnx needs the package {missing}; install it with: pip install 'leaflearn[onnx]'."
+    sentence = (
+        f"export_onnx needs the package {missing}; install it with: pip install 'leaflearn[onnx]'."
+    )
     refused(leaf, tmp_path / "onnx", sentence, ImportError)
 
 
 def test_only_an_export_is_replaced(tmp_path, monkeypatch):
-    monkeypatch.setattr("leaflearn.estimators.onnx_export._trace", lambda estimator, networks: TRACED)
+    monkeypatch.setattr(
+        "leaflearn.estimators.onnx_export._trace", lambda estimator, networks: TRACED
+    )
     leaf = LeafRegressor(1, **QUICK).fit(X, Y, GROUPS)
     folder = tmp_path / "onnx"
     folder.mkdir()
     for name in ("all.onnx", "context_0.onnx", "context_7.onnx"):
         (folder / name).touch()
     leaf.export_onnx(folder)
-    assert sorted(os.listdir(folder)) == ["all.onnx", "context_0.onnx"]  # nothing of the older export stays
+    assert sorted(os.listdir(folder)) == [
+        "all.onnx",
+        "context_0.onnx",
+    ]  # nothing of the older export stays
     (folder / "notes.txt").touch()
-    refused(leaf, folder, f"Cannot export to '{folder}': 'notes.txt' is there, which is no export of leaflearn; choose another folder.")
+    refused(
+        leaf,
+        folder,
+        f"Cannot export to '{folder}': 'notes.txt' is there, which is no export of leaflearn; choose another folder.",
+    )
     assert sorted(os.listdir(folder)) == ["all.onnx", "context_0.onnx", "notes.txt"]
     (tmp_path / "file").touch()
     sentence = f"Cannot export to '{tmp_path}/file': it is a file, and a folder is needed."
@@ -123,7 +154,9 @@ def _identity_graph():
 
     names = ["all", "context_0"]
     nodes = [helper.make_node("Identity", ["X"], [name]) for name in names]
-    values = [helper.make_tensor_value_info(name, TensorProto.DOUBLE, ["n", 2]) for name in ["X", *names]]
+    values = [
+        helper.make_tensor_value_info(name, TensorProto.DOUBLE, ["n", 2]) for name in ["X", *names]
+    ]
     graph = helper.make_graph(nodes, "example", values[:1], values[1:])
     return helper.make_model(graph).SerializeToString()
 

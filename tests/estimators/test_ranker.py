@@ -84,7 +84,8 @@ def test_who_does_not_know_the_context_offers_what_is_bad_for_nobody():
 def test_too_few_yes_or_no_answers_are_warned_about():
     winner, loser, worker, _, _ = answers(0, n_each=2)
     with pytest.warns(
-        RecoveryWarning, match=r"^Half of the workers gave at most 2 answers\. By yes or no alone 2 contexts cannot be told apart"
+        RecoveryWarning,
+        match=r"^Half of the workers gave at most 2 answers\. By yes or no alone 2 contexts cannot be told apart",
     ):
         LeafRanker(n_contexts=2, random_state=0).fit(winner, loser, worker)
 
@@ -107,10 +108,18 @@ def test_answers_that_are_none_are_refused(columns, sentence):
 
 def test_an_unknown_item_is_refused(fitted):
     ranker, _, _ = fitted
-    with pytest.raises(ValueError, match=r"^Item 77 is not known; items are those that were fitted, or described in `items`\.$"):
+    with pytest.raises(
+        ValueError,
+        match=r"^Item 77 is not known; items are those that were fitted, or described in `items`\.$",
+    ):
         ranker.identify([77], [0])
 
 
 def test_features_must_be_numbers_of_one_length():
-    with pytest.raises(ValueError, match=r"^items must give every item the same number of finite features\.$"), warnings.catch_warnings():
+    with (
+        pytest.raises(
+            ValueError, match=r"^items must give every item the same number of finite features\.$"
+        ),
+        warnings.catch_warnings(),
+    ):
         LeafRanker().fit([0], [1], [0], items={0: [np.nan], 1: [1.0]})

@@ -14,7 +14,11 @@ import torch
 from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.compose import make_column_transformer
-from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor, RandomForestClassifier
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+    RandomForestClassifier,
+)
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression, LogisticRegression, Perceptron, Ridge
 from sklearn.neighbors import KNeighborsRegressor
@@ -35,11 +39,17 @@ GROUPS = np.repeat(np.arange(12), 10)
 Y = np.where(GROUPS % 3 == 0, -1.0, 1.0) * (X @ [2.0, 1.0]) + RNG.normal(0, 0.01, 120)
 NAMES = np.where(Y > 0, "good", "bad")
 QUICK = {"max_epochs": 3, "random_state": 0, "init": "random", "n_init": 1}
-NETWORK_STATE = {"_local_models", "local_models_", "memory_"}
+NETWORK_STATE = {"_local_models", "local_models_", "replay_buffer_"}
 
 
 def convolution(input_shape, n_outputs):
-    layers = [nn.Conv2d(input_shape[0], 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.Conv2d(4, 4, 1), nn.Dropout()]
+    layers = [
+        nn.Conv2d(input_shape[0], 4, 3, padding=1),
+        nn.BatchNorm2d(4),
+        nn.ReLU(),
+        nn.Conv2d(4, 4, 1),
+        nn.Dropout(),
+    ]
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, n_outputs))
 
 
@@ -53,7 +63,9 @@ def frame():
 
 
 def encode():
-    return make_column_transformer((StandardScaler(), ["size", "age"]), (OneHotEncoder(), ["colour"]))
+    return make_column_transformer(
+        (StandardScaler(), ["size", "age"]), (OneHotEncoder(), ["colour"])
+    )
 
 
 def several():
@@ -71,18 +83,44 @@ FITS = {
     "wide network": lambda: (LeafRegressor(2, **QUICK), np.tile(X, 11), Y),
     "chain": lambda: (LeafRegressor(2, local_model=chain, loss=Huber(0.3), **QUICK), X, Y),
     "convolution": lambda: (LeafClassifier(2, local_model=convolution, **QUICK), pictures(), NAMES),
-    "linear": lambda: (LeafRegressor(2, local_model=LinearRegression(), **{**QUICK, "max_epochs": 20, "n_init": 4}), X, Y),
-    "linear of several outputs": lambda: (LeafRegressor(2, local_model=Ridge(), **QUICK), X, several()),
+    "linear": lambda: (
+        LeafRegressor(
+            2, local_model=LinearRegression(), **{**QUICK, "max_epochs": 20, "n_init": 4}
+        ),
+        X,
+        Y,
+    ),
+    "linear of several outputs": lambda: (
+        LeafRegressor(2, local_model=Ridge(), **QUICK),
+        X,
+        several(),
+    ),
     "logistic": lambda: (LeafClassifier(2, local_model=LogisticRegression(), **QUICK), X, NAMES),
-    "without probabilities": lambda: (LeafClassifier(2, local_model=Perceptron(), **QUICK), X, Y > 0),
-    "boosting": lambda: (LeafRegressor(2, local_model=HistGradientBoostingRegressor(max_iter=3), **QUICK), X, Y),
+    "without probabilities": lambda: (
+        LeafClassifier(2, local_model=Perceptron(), **QUICK),
+        X,
+        Y > 0,
+    ),
+    "boosting": lambda: (
+        LeafRegressor(2, local_model=HistGradientBoostingRegressor(max_iter=3), **QUICK),
+        X,
+        Y,
+    ),
     "boosting of classes": lambda: (
         LeafClassifier(2, local_model=HistGradientBoostingClassifier(max_iter=3), **QUICK),
         X,
         NAMES,
     ),
-    "forest": lambda: (LeafClassifier(2, local_model=RandomForestClassifier(n_estimators=3), **QUICK), X, NAMES),
-    "pipeline of a frame": lambda: (LeafRegressor(2, local_model=make_pipeline(encode(), Ridge()), **QUICK), frame(), Y),
+    "forest": lambda: (
+        LeafClassifier(2, local_model=RandomForestClassifier(n_estimators=3), **QUICK),
+        X,
+        NAMES,
+    ),
+    "pipeline of a frame": lambda: (
+        LeafRegressor(2, local_model=make_pipeline(encode(), Ridge()), **QUICK),
+        frame(),
+        Y,
+    ),
     "polars": lambda: (
         LeafRegressor(2, local_model=make_pipeline(encode(), Ridge()), **QUICK),
         pl.DataFrame(frame().to_dict("list")),
@@ -124,7 +162,10 @@ def same(a, b):
     elif sparse.issparse(a):
         same(a.toarray(), b.toarray())
     elif isinstance(a, nn.Module):
-        same({name: t.numpy() for name, t in a.state_dict().items()}, {name: t.numpy() for name, t in b.state_dict().items()})
+        same(
+            {name: t.numpy() for name, t in a.state_dict().items()},
+            {name: t.numpy() for name, t in b.state_dict().items()},
+        )
     elif isinstance(a, BaseEstimator):
         assert repr(a) == repr(b)
     elif not callable(a):
@@ -153,8 +194,13 @@ def reload(leaf, tmp_path, **parameters):
 def without_a_second_opinion():
     """What smooth models think of a fit takes longer than the fit, and is not asked here."""
     with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr("leaflearn.estimators.base.read_conflict", lambda examples, random_state: None)
-        monkeypatch.setattr("leaflearn.updates.partial_fit._split", lambda part, random_state: np.zeros(part.group.max() + 1, dtype=int))
+        monkeypatch.setattr(
+            "leaflearn.estimators.base.make_surrogate", lambda examples, random_state: None
+        )
+        monkeypatch.setattr(
+            "leaflearn.updates.partial_fit._split",
+            lambda part, random_state: np.zeros(part.group.max() + 1, dtype=int),
+        )
         yield
 
 
@@ -177,7 +223,9 @@ def test_it_comes_back_to_the_last_bit(fitted, name, tmp_path):
     leaf, X, y = fitted(name)
     state = torch.random.get_rng_state()
     again = reload(leaf, tmp_path)
-    assert torch.equal(state, torch.random.get_rng_state())  # nobody else's random numbers are touched
+    assert torch.equal(
+        state, torch.random.get_rng_state()
+    )  # nobody else's random numbers are touched
     assert set(vars(again)) == set(vars(leaf))
     for key in sorted(vars(leaf)):
         same(vars(leaf)[key], vars(again)[key])
@@ -218,11 +266,14 @@ def test_it_goes_on_as_if_it_had_never_been_away(fitted, name, change, tmp_path)
     again = reload(leaf, tmp_path)
     quietly(change, leaf, X, y)
     quietly(change, again, X, y)
-    for one in (again, reload(leaf, tmp_path)):  # changed after the way through the folder, or before
+    for one in (
+        again,
+        reload(leaf, tmp_path),
+    ):  # changed after the way through the folder, or before
         assert one.n_contexts_ == leaf.n_contexts_
         same(leaf.contexts_, one.contexts_)
         same(leaf.history_, one.history_)
-        same(leaf.memory_, one.memory_)
+        same(leaf.replay_buffer_, one.replay_buffer_)
         same(leaf.predict_each(X), one.predict_each(X))
         same(leaf.identify(X, y, GROUPS), one.identify(X, y, GROUPS))
 
@@ -234,7 +285,9 @@ def test_a_context_can_open_at_all(fitted):
 
 def test_a_context_with_one_class_comes_back(tmp_path):
     labels = np.where(GROUPS % 3 == 0, "yes", NAMES)
-    leaf = quietly(LeafClassifier(2, local_model=LogisticRegression(), random_state=0).fit, X, labels, GROUPS)
+    leaf = quietly(
+        LeafClassifier(2, local_model=LogisticRegression(), random_state=0).fit, X, labels, GROUPS
+    )
     assert "ConstantModel" in {type(model).__name__ for model in leaf.local_models_}
     same_answers(leaf, reload(leaf, tmp_path), X, labels)
 
@@ -266,15 +319,15 @@ def test_groups_keep_their_labels(kind, tmp_path):
 def test_labels_that_no_file_can_hold_are_refused(tmp_path):
     groups = [frozenset([int(group)]) for group in GROUPS]
     leaf = LeafRegressor(1, local_model=LinearRegression()).fit(X, Y, groups)
-    sentence = (
-        r"^groups_.0 holds frozenset.*, of type frozenset, which a model folder cannot hold; use text, numbers, dates, or tuples of them.$"
-    )
+    sentence = r"^groups_.0 holds frozenset.*, of type frozenset, which a model folder cannot hold; use text, numbers, dates, or tuples of them.$"
     with pytest.raises(ValueError, match=sentence):
         leaf.save(tmp_path / "model")
     assert os.listdir(tmp_path) == []
 
 
-@pytest.mark.parametrize("labels", [Y > 0, (Y > 0) * 2 - 1, np.where(Y > 0, 0.5, 1.5), NAMES.astype(object)])
+@pytest.mark.parametrize(
+    "labels", [Y > 0, (Y > 0) * 2 - 1, np.where(Y > 0, 0.5, 1.5), NAMES.astype(object)]
+)
 def test_classes_keep_their_type(labels, tmp_path):
     if labels.dtype.kind == "f":
         labels = labels.astype(int).astype(float)
@@ -285,21 +338,30 @@ def test_classes_keep_their_type(labels, tmp_path):
 
 
 def test_parameters_come_back_and_generators_stand_where_they_stood(tmp_path):
-    parameters = {"allocation": Annealed(0.5, 0.6), "temperature": np.float32(0.5), "random_state": np.random.RandomState(3), "tol": 1e-3}
+    parameters = {
+        "allocation": Annealed(0.5, 0.6),
+        "temperature": np.float32(0.5),
+        "random_state": np.random.RandomState(3),
+        "tol": 1e-3,
+    }
     leaf = quietly(LeafRegressor(2, local_model=LinearRegression(), **parameters).fit, X, Y, GROUPS)
     again = reload(leaf, tmp_path)
     assert again.allocation == Annealed(0.5, 0.6)
     assert again.random_state.randint(1000) == leaf.random_state.randint(1000)
-    assert (again.temperature, again.tol, again.get_params()["local_model__fit_intercept"]) == (0.5, 1e-3, True)
+    assert (again.temperature, again.tol, again.get_params()["local_model__fit_intercept"]) == (
+        0.5,
+        1e-3,
+        True,
+    )
 
 
 def test_without_a_memory_no_training_rows_are_in_the_folder(fitted, tmp_path):
     leaf, *_ = fitted("linear")
-    leaf.memory_ = None
+    leaf.replay_buffer_ = None
     again = reload(leaf, tmp_path)
-    assert again.memory_ is None
+    assert again.replay_buffer_ is None
     same(leaf.predict_each(X), again.predict_each(X))
-    assert "memory_" not in str(read_model(tmp_path / "model").sections)
+    assert "replay_buffer_" not in str(read_model(tmp_path / "model").sections)
     content = b"".join(read_model(tmp_path / "model").parts.values())
     assert not any(row.tobytes() in content for row in np.asarray(X))
 
@@ -310,11 +372,11 @@ def test_a_memory_that_no_file_can_hold_is_named(tmp_path):
     leaf = LeafRegressor(1, local_model=model).fit(data, Y, GROUPS)
     sentence = (
         r"^column 'when' is of type datetime64\[.*UTC\], which a model folder cannot hold; turn it into numbers, text, dates or categories."
-        r" Or set memory_ to None: then no training rows are saved, and the model cannot learn on.$"
+        r" Or set replay_buffer_ to None: then no training rows are saved, and the model cannot learn on.$"
     )
     with pytest.raises(ValueError, match=sentence):
         leaf.save(tmp_path / "model")
-    leaf.memory_ = None
+    leaf.replay_buffer_ = None
     same(reload(leaf, tmp_path).predict(data), leaf.predict(data))
 
 
@@ -327,17 +389,22 @@ def test_what_cannot_be_saved_is_refused_in_a_sentence(fitted, tmp_path):
         LeafRegressor().save(tmp_path / "model")
     leaf = Mine(1, local_model=LinearRegression()).fit(X, Y, GROUPS)
     with pytest.raises(
-        ValueError, match=r"^Mine is a class of your own, but only LeafRegressor and LeafClassifier can be saved; fit one of "
+        ValueError,
+        match=r"^Mine is a class of your own, but only LeafRegressor and LeafClassifier can be saved; fit one of ",
     ):
         leaf.save(tmp_path / "model")
     leaf, *_ = fitted("linear")
     with pytest.raises(
-        ValueError, match=r"^local_model was changed after the fit, and no longer belongs to the local models; fit again befo"
+        ValueError,
+        match=r"^local_model was changed after the fit, and no longer belongs to the local models; fit again befo",
     ):
         leaf.set_params(local_model=None).save(tmp_path / "model")
-    neighbours = LeafRegressor(1, local_model=KNeighborsRegressor(algorithm="kd_tree")).fit(X, Y, GROUPS)
+    neighbours = LeafRegressor(1, local_model=KNeighborsRegressor(algorithm="kd_tree")).fit(
+        X, Y, GROUPS
+    )
     with pytest.raises(
-        ValueError, match=r"^local_model holds .*KDTree, which is not trusted in a model folder; choose algorithm='brute'.$"
+        ValueError,
+        match=r"^local_model holds .*KDTree, which is not trusted in a model folder; choose algorithm='brute'.$",
     ):
         neighbours.save(tmp_path / "model")
     assert os.listdir(tmp_path) == []
@@ -347,17 +414,27 @@ def test_a_model_takes_the_place_of_another(fitted, tmp_path):
     for name in ("network", "linear"):
         leaf, X, _ = fitted(name)
         same(reload(leaf, tmp_path).predict(X), leaf.predict(X))
-    assert sorted(os.listdir(tmp_path / "model")) == ["fitted.safetensors", "local-models.skops", "model.json"]
+    assert sorted(os.listdir(tmp_path / "model")) == [
+        "fitted.safetensors",
+        "local-models.skops",
+        "model.json",
+    ]
 
 
 def test_the_folder_says_what_it_holds(fitted, tmp_path):
     leaf, *_ = fitted("logistic")
     leaf.save(tmp_path / "model")
     section = read_model(tmp_path / "model").sections["estimator"]
-    assert (section["class"], section["parameters"]["n_contexts"], section["fitted"]["n_contexts_"]) == ("LeafClassifier", 2, 2)
+    assert (
+        section["class"],
+        section["parameters"]["n_contexts"],
+        section["fitted"]["n_contexts_"],
+    ) == ("LeafClassifier", 2, 2)
     assert section["data"]["rows"] == 120
     assert section["data"]["groups"] == 12
     assert re.fullmatch("[0-9a-f]{64}", section["data"]["sha256"])
     again = quietly(deepcopy(leaf).set_params(random_state=5).fit, X, NAMES, GROUPS)
     again.save(tmp_path / "again")
-    assert read_model(tmp_path / "again").sections["estimator"]["data"] == section["data"]  # the same data, whatever the seed
+    assert (
+        read_model(tmp_path / "again").sections["estimator"]["data"] == section["data"]
+    )  # the same data, whatever the seed

@@ -9,14 +9,16 @@ from leaflearn import LeafClassifier, LeafRegressor
 
 pytestmark = pytest.mark.filterwarnings("ignore::leaflearn.RecoveryWarning")
 
-GROUPS_HAVE_ONE_MASS = (
-    "weights act inside a group, and every group has the same mass: a row repeated as a second group is not a row of weight 2"
-)
+GROUPS_HAVE_ONE_MASS = "weights act inside a group, and every group has the same mass: a row repeated as a second group is not a row of weight 2"
 EXPECTED = {
     "check_sample_weight_equivalence_on_dense_data": GROUPS_HAVE_ONE_MASS,
     "check_sample_weight_equivalence_on_sparse_data": GROUPS_HAVE_ONE_MASS,
 }
-SHORT = {"n_contexts": 2, "max_epochs": 4, "n_init": 1}  # the checks fit hundreds of times and ask for no accuracy
+SHORT = {
+    "n_contexts": 2,
+    "max_epochs": 4,
+    "n_init": 1,
+}  # the checks fit hundreds of times and ask for no accuracy
 
 
 @parametrize_with_checks(

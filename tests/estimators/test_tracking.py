@@ -16,7 +16,9 @@ Y = np.where(GROUPS % 2, 1.0, -1.0) * X[:, 0]
 
 
 def fit(callback):
-    return LeafRegressor(n_contexts=2, max_epochs=5, callbacks=[callback], random_state=0).fit(X, Y, GROUPS)
+    return LeafRegressor(n_contexts=2, max_epochs=5, callbacks=[callback], random_state=0).fit(
+        X, Y, GROUPS
+    )
 
 
 def test_tensorboard_shows_each_epoch_of_each_stage(tmp_path):
@@ -47,11 +49,17 @@ def test_mlflow_gets_the_same_points(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("callback", "module", "name"),
     [
-        (lambda: TensorBoardCallback("x"), "torch.utils.tensorboard", "TensorBoardCallback needs tensorboard"),
+        (
+            lambda: TensorBoardCallback("x"),
+            "torch.utils.tensorboard",
+            "TensorBoardCallback needs tensorboard",
+        ),
         (MLflowCallback, "mlflow", "MLflowCallback needs mlflow"),
     ],
 )
 def test_a_missing_package_is_one_sentence(monkeypatch, callback, module, name):
     monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(ImportError, match=rf"^{name}; install it with `pip install leaflearn\[tracking\]`\.$"):
+    with pytest.raises(
+        ImportError, match=rf"^{name}; install it with `pip install leaflearn\[tracking\]`\.$"
+    ):
         callback()

@@ -1,4 +1,3 @@
-# ruff: noqa: E501  # exact sentences are easier to compare on one line
 """Every kind of input that users have, and one exact sentence for every kind that cannot be used."""
 
 import pickle
@@ -33,22 +32,33 @@ CONTAINERS = {
 def regression(request, same_conflict):
     """A fit of plain arrays, and its local model."""
     data = same_conflict
-    return request.param, LeafRegressor(2, local_model=request.param, **QUICK).fit(data.X, data.y, data.groups)
+    return request.param, LeafRegressor(2, local_model=request.param, **QUICK).fit(
+        data.X, data.y, data.groups
+    )
 
 
 @pytest.fixture(scope="module", params=[None, LogisticRegression()], ids=["networks", "lines"])
 def classification(request, same_conflict):
     """A fit of plain arrays, and its local model."""
     data = same_conflict
-    return request.param, LeafClassifier(2, local_model=request.param, **QUICK).fit(data.X, data.labels, data.groups)
+    return request.param, LeafClassifier(2, local_model=request.param, **QUICK).fit(
+        data.X, data.labels, data.groups
+    )
 
 
 @pytest.mark.parametrize("container", CONTAINERS)
 def test_regression_answers_do_not_depend_on_the_container(conflict, container, regression):
     (local_model, plain), (as_X, as_y) = regression, CONTAINERS[container]
-    other = LeafRegressor(2, local_model=local_model, **QUICK).fit(as_X(conflict.X), as_y(conflict.y), as_y(conflict.groups))
-    np.testing.assert_allclose(other.predict_each(as_X(conflict.X)), plain.predict_each(conflict.X), atol=1e-12)
-    assert other.identify(as_X(conflict.X), as_y(conflict.y), as_y(conflict.groups)).context.tolist() == plain.contexts_.tolist()
+    other = LeafRegressor(2, local_model=local_model, **QUICK).fit(
+        as_X(conflict.X), as_y(conflict.y), as_y(conflict.groups)
+    )
+    np.testing.assert_allclose(
+        other.predict_each(as_X(conflict.X)), plain.predict_each(conflict.X), atol=1e-12
+    )
+    assert (
+        other.identify(as_X(conflict.X), as_y(conflict.y), as_y(conflict.groups)).context.tolist()
+        == plain.contexts_.tolist()
+    )
     assert other.score(as_X(conflict.X), as_y(conflict.y), as_y(conflict.groups)) == pytest.approx(
         plain.score(conflict.X, conflict.y, conflict.groups)
     )
@@ -59,14 +69,18 @@ def test_regression_answers_do_not_depend_on_the_container(conflict, container, 
 @pytest.mark.parametrize("container", CONTAINERS)
 def test_classification_answers_do_not_depend_on_the_container(conflict, container, classification):
     (local_model, plain), (as_X, as_y) = classification, CONTAINERS[container]
-    other = LeafClassifier(2, local_model=local_model, **QUICK).fit(as_X(conflict.X), as_y(conflict.labels), as_y(conflict.groups))
+    other = LeafClassifier(2, local_model=local_model, **QUICK).fit(
+        as_X(conflict.X), as_y(conflict.labels), as_y(conflict.groups)
+    )
     assert other.predict_each(as_X(conflict.X)).tolist() == plain.predict_each(conflict.X).tolist()
 
 
 @pytest.mark.parametrize("labels", [["no", "yes"], [3, 7], [False, True], [0.0, 1.0]])
 def test_labels_come_back_as_they_were(conflict, labels):
     y = np.where(conflict.labels == "good", labels[1], labels[0])
-    leaf = LeafClassifier(local_model=LogisticRegression(), **QUICK).fit(conflict.X, y, conflict.groups)
+    leaf = LeafClassifier(local_model=LogisticRegression(), **QUICK).fit(
+        conflict.X, y, conflict.groups
+    )
     assert leaf.classes_.tolist() == labels
     assert set(leaf.predict(conflict.X).tolist()) == set(labels)
 
@@ -84,15 +98,29 @@ def test_labels_come_back_as_they_were(conflict, labels):
 )
 def test_groups_may_have_labels_of_any_hashable_type(conflict, regressor, rename):
     renamed = [rename(g) for g in conflict.groups.tolist()]
-    leaf = LeafRegressor(local_model=LinearRegression(), random_state=0).fit(conflict.X, conflict.y, renamed)
-    before = dict(zip([rename(g) for g in regressor.groups_.tolist()], regressor.contexts_.tolist(), strict=True))
+    leaf = LeafRegressor(local_model=LinearRegression(), random_state=0).fit(
+        conflict.X, conflict.y, renamed
+    )
+    before = dict(
+        zip(
+            [rename(g) for g in regressor.groups_.tolist()],
+            regressor.contexts_.tolist(),
+            strict=True,
+        )
+    )
     assert dict(zip(leaf.groups_, leaf.contexts_.tolist(), strict=True)) == before
-    np.testing.assert_allclose(leaf.predict(conflict.X, groups=renamed), regressor.predict(conflict.X, groups=conflict.groups), atol=1e-9)
+    np.testing.assert_allclose(
+        leaf.predict(conflict.X, groups=renamed),
+        regressor.predict(conflict.X, groups=conflict.groups),
+        atol=1e-9,
+    )
 
 
 def test_rows_of_a_group_need_not_be_neighbours(conflict, regressor):
     order = np.random.default_rng(1).permutation(120)
-    leaf = LeafRegressor(local_model=LinearRegression(), random_state=0).fit(conflict.X[order], conflict.y[order], conflict.groups[order])
+    leaf = LeafRegressor(local_model=LinearRegression(), random_state=0).fit(
+        conflict.X[order], conflict.y[order], conflict.groups[order]
+    )
     assert leaf.contexts_.tolist() == regressor.contexts_.tolist()
 
 
@@ -114,7 +142,9 @@ def test_rows_of_weight_zero_are_as_if_they_were_not_there(conflict):
     weight[:10] = 0.0  # the whole first group
     keep = weight > 0
     leaf = LeafRegressor(**QUICK).fit(conflict.X, conflict.y, conflict.groups, sample_weight=weight)
-    other = LeafRegressor(**QUICK).fit(conflict.X[keep], conflict.y[keep], conflict.groups[keep], sample_weight=weight[keep])
+    other = LeafRegressor(**QUICK).fit(
+        conflict.X[keep], conflict.y[keep], conflict.groups[keep], sample_weight=weight[keep]
+    )
     assert leaf.groups_.tolist() == list(range(1, 12))
     np.testing.assert_allclose(leaf.predict_each(conflict.X), other.predict_each(conflict.X))
 
@@ -122,7 +152,9 @@ def test_rows_of_weight_zero_are_as_if_they_were_not_there(conflict):
 def test_weights_act_inside_a_group():
     """One context; every group says 0 once and 1 once, and trusts the 1 nine times as much."""
     X, y, groups = np.zeros((20, 1)), np.tile([0.0, 1.0], 10), np.repeat(np.arange(10), 2)
-    leaf = LeafRegressor(1, local_model=LinearRegression()).fit(X, y, groups, sample_weight=np.tile([1.0, 9.0], 10))
+    leaf = LeafRegressor(1, local_model=LinearRegression()).fit(
+        X, y, groups, sample_weight=np.tile([1.0, 9.0], 10)
+    )
     assert leaf.predict([[0.0]])[0] == pytest.approx(0.9)
     scaled = LeafRegressor(1, local_model=LinearRegression()).fit(
         X, y, groups, sample_weight=np.tile([1.0, 9.0], 10) * np.repeat([1, 50], 10)
@@ -143,12 +175,18 @@ def test_several_outputs(conflict, local_model):
 
 def test_pictures_go_through_a_module_factory():
     rng = np.random.default_rng(0)
-    X, y, groups = rng.random((40, 3, 6, 6)).astype(np.float32), rng.integers(3, size=40), np.repeat(np.arange(10), 4)
+    X, y, groups = (
+        rng.random((40, 3, 6, 6)).astype(np.float32),
+        rng.integers(3, size=40),
+        np.repeat(np.arange(10), 4),
+    )
     seen = []
 
     def factory(input_shape, n_outputs):
         seen.append((tuple(input_shape), n_outputs))
-        return nn.Sequential(nn.Conv2d(input_shape[0], 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(64, n_outputs))
+        return nn.Sequential(
+            nn.Conv2d(input_shape[0], 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(64, n_outputs)
+        )
 
     leaf = LeafClassifier(2, local_model=factory, max_epochs=2, random_state=0).fit(X, y, groups)
     assert set(seen) == {((3, 6, 6), 3)}
@@ -158,29 +196,46 @@ def test_pictures_go_through_a_module_factory():
 
 @pytest.mark.parametrize("sparse", [scipy.sparse.csr_array, scipy.sparse.csc_matrix])
 def test_sparse_matrices_go_to_local_models_that_take_them(conflict, regressor, sparse):
-    leaf = LeafRegressor(local_model=LinearRegression(), random_state=0).fit(sparse(conflict.X), conflict.y, conflict.groups)
+    leaf = LeafRegressor(local_model=LinearRegression(), random_state=0).fit(
+        sparse(conflict.X), conflict.y, conflict.groups
+    )
     assert leaf.contexts_.tolist() == regressor.contexts_.tolist()
     assert leaf.identify(sparse(conflict.X[:5]), conflict.y[:5]).context[0] == leaf.contexts_[0]
 
 
 def test_frames_with_text_reach_a_pipeline_by_their_column_names(conflict):
-    frame = pd.DataFrame({"a": conflict.X[:, 0], "b": conflict.X[:, 1], "shop": np.where(conflict.X[:, 0] > 0, "north", "south")})
-    local_model = make_pipeline(make_column_transformer((OneHotEncoder(), ["shop"]), ("passthrough", ["a", "b"])), LinearRegression())
-    leaf = LeafRegressor(local_model=local_model, random_state=0).fit(frame, conflict.y, conflict.groups)
+    frame = pd.DataFrame(
+        {
+            "a": conflict.X[:, 0],
+            "b": conflict.X[:, 1],
+            "shop": np.where(conflict.X[:, 0] > 0, "north", "south"),
+        }
+    )
+    local_model = make_pipeline(
+        make_column_transformer((OneHotEncoder(), ["shop"]), ("passthrough", ["a", "b"])),
+        LinearRegression(),
+    )
+    leaf = LeafRegressor(local_model=local_model, random_state=0).fit(
+        frame, conflict.y, conflict.groups
+    )
     assert (leaf.contexts_ == conflict.truth).all()
 
 
 def test_missing_values_go_to_local_models_that_take_them(conflict):
     X = conflict.X.copy()
     X[::7, 1] = np.nan
-    leaf = LeafRegressor(local_model=HistGradientBoostingRegressor(max_iter=3), max_epochs=3, n_init=1).fit(X, conflict.y, conflict.groups)
+    leaf = LeafRegressor(
+        local_model=HistGradientBoostingRegressor(max_iter=3), max_epochs=3, n_init=1
+    ).fit(X, conflict.y, conflict.groups)
     assert np.isfinite(leaf.predict(X)).all()
 
 
 def test_the_unit_of_y_does_not_matter(conflict):
     plain = LeafRegressor(**QUICK).fit(conflict.X, conflict.y, conflict.groups)
     large = LeafRegressor(**QUICK).fit(conflict.X, 1e6 * conflict.y + 1e9, conflict.groups)
-    np.testing.assert_allclose((large.predict(conflict.X) - 1e9) / 1e6, plain.predict(conflict.X), atol=1e-4)
+    np.testing.assert_allclose(
+        (large.predict(conflict.X) - 1e9) / 1e6, plain.predict(conflict.X), atol=1e-4
+    )
     assert large.empirical_error_ == pytest.approx(1e12 * plain.empirical_error_, rel=1e-3)
 
 
@@ -233,7 +288,10 @@ def test_what_cannot_be_used_gets_one_sentence(case):
 
 
 def test_one_class_only_gets_one_sentence():
-    with pytest.raises(ValueError, match=r"^y holds one class only, 'a', but a classifier needs at least two classes\.$"):
+    with pytest.raises(
+        ValueError,
+        match=r"^y holds one class only, 'a', but a classifier needs at least two classes\.$",
+    ):
         LeafClassifier().fit(X, ["a"] * 6, GROUPS)
 
 
@@ -244,12 +302,17 @@ def test_weights_that_are_all_zero_get_one_sentence():
 
 
 def test_another_number_of_features_gets_one_sentence(regressor):
-    with pytest.raises(ValueError, match=r"^X has 3 features, but LeafRegressor is expecting 2 features as input\.$"):
+    with pytest.raises(
+        ValueError,
+        match=r"^X has 3 features, but LeafRegressor is expecting 2 features as input\.$",
+    ):
         regressor.predict(np.zeros((4, 3)))
 
 
 def test_labels_of_another_type_get_one_sentence(classifier, conflict):
-    message = "y holds 1, but the labels in training were ['bad', 'good']; give labels of the same type."
+    message = (
+        "y holds 1, but the labels in training were ['bad', 'good']; give labels of the same type."
+    )
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         classifier.identify(conflict.X[:1], [1])
 
@@ -289,7 +352,9 @@ def test_a_wrong_parameter_gets_one_sentence(name):
 
 
 def test_a_device_that_is_not_there_gets_one_sentence():
-    with pytest.raises(ValueError, match=r"^device='cuda:99' cannot be used here \(.*\); use 'auto' or 'cpu'\.$"):
+    with pytest.raises(
+        ValueError, match=r"^device='cuda:99' cannot be used here \(.*\); use 'auto' or 'cpu'\.$"
+    ):
         LeafRegressor(device="cuda:99").fit(X, Y, GROUPS)
 
 
@@ -304,7 +369,10 @@ LOCAL_MODELS = {
         "mlp",
         "local_model='mlp' is neither None, a factory (input_shape, n_outputs) -> torch.nn.Module, nor a scikit-learn estimator object; pass one of these.",
     ),
-    "a class": (LinearRegression, "local_model=LinearRegression is a class, but an object was expected; write LinearRegression()."),
+    "a class": (
+        LinearRegression,
+        "local_model=LinearRegression is a class, but an object was expected; write LinearRegression().",
+    ),
     "a module": (
         nn.Linear(2, 1),
         "local_model is a torch module, but every context needs one of its own; pass a function or class that makes one.",
@@ -337,10 +405,18 @@ def test_a_module_class_is_a_factory():
 def test_a_module_that_cannot_take_a_row_gets_one_sentence():
     message = "the module of local_model((2,), 1) cannot take one row of X: mat1 and mat2 shapes cannot be multiplied (1x2 and 9x1)."
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
-        LeafRegressor(local_model=lambda shape, n_outputs: nn.Linear(9, n_outputs)).fit(X, Y, GROUPS)
+        LeafRegressor(local_model=lambda shape, n_outputs: nn.Linear(9, n_outputs)).fit(
+            X, Y, GROUPS
+        )
 
 
-@pytest.mark.parametrize("labels", [["a", None, "b", "a", "b", "a"], pd.Series(["a", np.nan, "b", "a", "b", "a"], dtype=object)])
+@pytest.mark.parametrize(
+    "labels",
+    [["a", None, "b", "a", "b", "a"], pd.Series(["a", np.nan, "b", "a", "b", "a"], dtype=object)],
+)
 def test_missing_labels_get_one_sentence(labels):
-    with pytest.raises(ValueError, match=r"^y holds 1 missing labels; leave these rows out, or give them a label of their own\.$"):
+    with pytest.raises(
+        ValueError,
+        match=r"^y holds 1 missing labels; leave these rows out, or give them a label of their own\.$",
+    ):
         LeafClassifier().fit(X, labels, GROUPS)

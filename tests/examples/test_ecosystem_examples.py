@@ -16,7 +16,9 @@ def run(tmp_path, monkeypatch, capsys):
     """Run an example in an empty folder; gives back its names and the lines that it printed."""
 
     def run_example(name):
-        monkeypatch.setattr("leaflearn.initialization.surrogate.SCALES", (1.2,))  # the search looks once and not several times
+        monkeypatch.setattr(
+            "leaflearn.initialization.surrogate.SCALES", (1.2,)
+        )  # the search looks once and not several times
         monkeypatch.chdir(tmp_path)
         monkeypatch.setattr(sys, "argv", [name])
         with warnings.catch_warnings():
@@ -36,8 +38,13 @@ def test_it_is_short(name):
 def test_pandas(run):
     names, lines = run("with_pandas.py")
     assert names["found"].index.name == "critic"
-    assert (names["table"]["context"] == names["table"]["critic"].map(names["found"]["context"])).all()
-    assert {round(slope) for slope in names["slope"].values()} == {-4, 4}  # what went into the table
+    assert (
+        names["table"]["context"] == names["table"]["critic"].map(names["found"]["context"])
+    ).all()
+    assert {round(slope) for slope in names["slope"].values()} == {
+        -4,
+        4,
+    }  # what went into the table
     assert lines[-1] == "100% of the critics are with those who share their taste"
 
 
@@ -52,7 +59,9 @@ def test_polars(run):
 
 
 def test_hugging_face(run, monkeypatch):
-    monkeypatch.setitem(sys.modules, "datasets", None)  # importing it fails, as where it is not installed
+    monkeypatch.setitem(
+        sys.modules, "datasets", None
+    )  # importing it fails, as where it is not installed
     _, lines = run("with_hugging_face_dataset.py")
     assert lines[1:3] == [
         "dislike: The soup was delicious and the bill expensive.",
@@ -63,5 +72,7 @@ def test_hugging_face(run, monkeypatch):
 
 def test_data_loader(run):
     names, lines = run("with_data_loader.py")
-    assert names["wrong"] < 0.15 * len(names["later"])  # one model for all is wrong on about every fourth
+    assert names["wrong"] < 0.15 * len(
+        names["later"]
+    )  # one model for all is wrong on about every fourth
     assert lines[-1] == "100% of the annotators are with those who sort as they do"

@@ -37,7 +37,9 @@ def test_it_is_short():
 
 def test_the_page_shows_its_commands_in_their_order(printed):
     ran, shown = COMMAND.findall(printed[0]), COMMAND.findall(PAGE)
-    assert shown == [command for command in ran if "as-usual" not in command]  # which the text tells of in a sentence
+    assert shown == [
+        command for command in ran if "as-usual" not in command
+    ]  # which the text tells of in a sentence
 
 
 def test_the_page_shows_the_contexts_that_are_found(printed):
@@ -47,7 +49,10 @@ def test_the_page_shows_the_contexts_that_are_found(printed):
 
 
 def test_the_page_says_how_the_new_clinics_are_identified(printed):
-    found = [re.findall(r"^([UV]) +(\d) .*  (settled|rows like .*)$", text, re.M) for text in (printed[0], PAGE)]
+    found = [
+        re.findall(r"^([UV]) +(\d) .*  (settled|rows like .*)$", text, re.M)
+        for text in (printed[0], PAGE)
+    ]
     assert found[0][-2:] == found[1][-2:] == [("U", "1", "settled"), ("V", "0", "settled")]
 
 
@@ -59,10 +64,18 @@ def test_the_raw_table_is_the_one_on_the_page(printed):
 def test_what_is_made_is_told():
     names = runpy.run_path(str(EXAMPLE))
     visits, by_texture = names["make_visits"](), names["BY_TEXTURE"]
-    is_malignant = load_breast_cancer(as_frame=True).frame.sample(frac=1, random_state=0, ignore_index=True)["target"] == 0
+    is_malignant = (
+        load_breast_cancer(as_frame=True).frame.sample(frac=1, random_state=0, ignore_index=True)[
+            "target"
+        ]
+        == 0
+    )
     is_coarse, is_called = visits["texture"] > 19, visits["call_back"] == "yes"
     other = visits["clinic"].isin(by_texture)
     assert (is_called == is_coarse.where(other, is_malignant)).all()
     assert len(set(by_texture) - set(names["NEW"])) == 7
     assert f"differ for {(is_coarse != is_malignant).sum()} of the {len(visits)} patients" in PAGE
-    assert f"leaves out {(is_malignant & ~is_coarse).sum()} of the {is_malignant.sum()} patients" in PAGE
+    assert (
+        f"leaves out {(is_malignant & ~is_coarse).sum()} of the {is_malignant.sum()} patients"
+        in PAGE
+    )

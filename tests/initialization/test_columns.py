@@ -17,7 +17,12 @@ def test_numbers_stay_what_they_are():
 
 def test_frames_with_text_holes_and_dates_are_read_column_by_column():
     frame = pd.DataFrame(
-        {"shop": ["a", "b", None], "size": [1.0, np.nan, 3.0], "on": [True, False, True], "when": pd.date_range("2026", periods=3)}
+        {
+            "shop": ["a", "b", None],
+            "size": [1.0, np.nan, 3.0],
+            "on": [True, False, True],
+            "when": pd.date_range("2026", periods=3),
+        }
     )
     table = as_numbers(frame)
     assert np.isfinite(table).all()

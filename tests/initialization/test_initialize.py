@@ -32,25 +32,38 @@ def test_the_number_of_contexts_is_read_off_the_data(n_contexts):
 
 def test_the_number_is_read_off_text_and_holes_too():
     rng = np.random.default_rng(0)
-    colour, size, groups = rng.choice(["red", "green", "blue"], 400), rng.normal(size=400), np.arange(400) // 4
+    colour, size, groups = (
+        rng.choice(["red", "green", "blue"], 400),
+        rng.normal(size=400),
+        np.arange(400) // 4,
+    )
     likes = np.array([{"red": 2.0, "green": -2.0, "blue": 0.0}[c] for c in colour])
     y = np.where(groups % 2, likes, -likes) + 0.1 * rng.normal(size=400)
     size[::7] = np.nan
     frame = pd.DataFrame({"colour": pd.Categorical(colour), "size": size})
-    leaf = LeafRegressor(local_model=HistGradientBoostingRegressor(categorical_features="from_dtype"), random_state=0).fit(frame, y, groups)
+    leaf = LeafRegressor(
+        local_model=HistGradientBoostingRegressor(categorical_features="from_dtype"), random_state=0
+    ).fit(frame, y, groups)
     assert leaf.n_contexts_ == 2
 
 
 def test_a_start_from_the_conflict_is_told_and_a_random_one_too():
     X, y, groups, _ = lines(2)
-    for init, told in (("auto", "conflict: smooth models of 2 contexts leave "), ("random", "random")):
-        leaf = LeafRegressor(2, init=init, local_model=LinearRegression(), random_state=0).fit(X, y, groups)
+    for init, told in (
+        ("auto", "conflict: smooth models of 2 contexts leave "),
+        ("random", "random"),
+    ):
+        leaf = LeafRegressor(2, init=init, local_model=LinearRegression(), random_state=0).fit(
+            X, y, groups
+        )
         assert leaf.init_.startswith(told)
 
 
 def test_the_printed_rule_starts_at_random():
     X, y, groups, _ = lines(2)
-    leaf = LeafRegressor(2, allocation="hard", local_model=LinearRegression(), random_state=0).fit(X, y, groups)
+    leaf = LeafRegressor(2, allocation="hard", local_model=LinearRegression(), random_state=0).fit(
+        X, y, groups
+    )
     assert leaf.init_ == "random"
     assert leaf.selection_["error"].size == 0
 
@@ -60,7 +73,9 @@ def test_rows_that_do_not_belong_are_marked_and_teach_nobody():
     sample, truth = task.sample(0)
     weight = np.ones(len(sample.y))
     weight[:3] = 0.0  # rows that are left out do not move the marks of the others
-    leaf = LeafRegressor(3, max_epochs=1, n_init=1, random_state=0).fit(sample.x, sample.y, sample.groups, weight)
+    leaf = LeafRegressor(3, max_epochs=1, n_init=1, random_state=0).fit(
+        sample.x, sample.y, sample.groups, weight
+    )
     strange = truth.row_domain != truth.domain[sample.groups]
     assert leaf.outliers_.shape == (len(sample.y),)
     assert np.mean(leaf.outliers_[strange]) > 0.7
@@ -69,4 +84,8 @@ def test_rows_that_do_not_belong_are_marked_and_teach_nobody():
 
 def test_clean_groups_have_no_outliers():
     X, y, groups, _ = lines(2)
-    assert not LeafRegressor(2, local_model=LinearRegression(), random_state=0).fit(X, y, groups).outliers_.any()
+    assert (
+        not LeafRegressor(2, local_model=LinearRegression(), random_state=0)
+        .fit(X, y, groups)
+        .outliers_.any()
+    )

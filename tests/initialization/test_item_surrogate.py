@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from leaflearn.benchmark.evaluation import allocation_agreement
-from leaflearn.initialization.item_surrogate import ItemReading, find_items, start_from_items
+from leaflearn.initialization.item_surrogate import ItemSurrogate, find_items, start_from_items
 
 
 def answers(n_conventions, n_groups=40, n_items=200, n_each=30, differ=0.4, wrong=0.0, seed=0):
@@ -14,7 +14,12 @@ def answers(n_conventions, n_groups=40, n_items=200, n_each=30, differ=0.4, wron
     labels[1:] ^= rng.random((n_conventions - 1, n_items)) < differ
     item = np.concatenate([rng.permutation(n_items)[:n_each] for _ in range(n_groups)])
     group, truth = np.repeat(np.arange(n_groups), n_each), np.arange(n_groups) % n_conventions
-    return item, (labels[truth[group], item] ^ (rng.random(len(item)) < wrong)).astype(int), group, truth
+    return (
+        item,
+        (labels[truth[group], item] ^ (rng.random(len(item)) < wrong)).astype(int),
+        group,
+        truth,
+    )
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -34,7 +39,14 @@ def test_three_conventions_are_three_contexts():
 
 
 @pytest.mark.parametrize(
-    "case", [{}, {"wrong": 0.1}, {"wrong": 0.3}, {"wrong": 0.3, "n_each": 10}, {"wrong": 0.3, "n_groups": 100, "n_each": 15}]
+    "case",
+    [
+        {},
+        {"wrong": 0.1},
+        {"wrong": 0.3},
+        {"wrong": 0.3, "n_each": 10},
+        {"wrong": 0.3, "n_groups": 100, "n_each": 15},
+    ],
 )
 def test_one_convention_is_one_context(case):
     """However many answers are wrong."""
@@ -53,13 +65,15 @@ def test_values_are_compared_like_labels():
 
 def test_a_second_opinion_knows_right_contexts_from_wrong_ones():
     item, y, group, truth = answers(2)
-    reading = ItemReading.of_items(np.eye(200)[item], item, y, group, n_classes=2, seed=0)
+    reading = ItemSurrogate.of_items(np.eye(200)[item], item, y, group, n_classes=2, seed=0)
     right, wrong = reading.judge(truth, 2, 0), reading.judge(np.arange(40) // 20, 2, 0)
     assert right.error == pytest.approx(reading.find(2).error)
     assert 2 * right.error < wrong.error
     assert reading.find(2).held_out.mean() < reading.find(1).held_out.mean()
     answer = reading.answer(right)[:, :, 0].numpy()
-    np.testing.assert_array_equal(answer[truth[group], np.arange(1200)] > 0, y == 0)  # the first class is the first column
+    np.testing.assert_array_equal(
+        answer[truth[group], np.arange(1200)] > 0, y == 0
+    )  # the first class is the first column
 
 
 # Which inputs are items
@@ -72,7 +86,11 @@ def test_items_are_known_by_their_columns_of_zeros_and_ones():
     assert len(set(zip(found.tolist(), item.tolist(), strict=True))) == len(set(item.tolist()))
     description = np.random.default_rng(0).normal(size=(60, 2))[item]
     is_long = (item % 3 == 0)[:, None]
-    for described in (np.hstack([x, description]), np.hstack([is_long, x]), np.hstack([x, np.where(is_long, 0.0, -0.0)])):
+    for described in (
+        np.hstack([x, description]),
+        np.hstack([is_long, x]),
+        np.hstack([x, np.where(is_long, 0.0, -0.0)]),
+    ):
         assert (find_items(described, group) == found).all()
 
 
@@ -89,7 +107,9 @@ def test_inputs_that_are_something_else():
         rng.normal(size=(1200, 30)),
         rng.integers(2, size=(1200, 60)).astype(float),  # flags of which rows have many
         np.eye(20)[item % 20],  # an ordinary category
-        np.hstack([x, rng.normal(size=(1200, 1))]),  # something varies beside the item, and may matter
+        np.hstack(
+            [x, rng.normal(size=(1200, 1))]
+        ),  # something varies beside the item, and may matter
         x[:, :, None],
         np.array([["a"] * 30] * 1200),
     ):

@@ -7,7 +7,9 @@ from leaflearn.initialization.items import DRAWN, HELD_DOWN, ItemMeans
 
 RNG = np.random.default_rng(0)
 GROUP = np.repeat(np.arange(8), 6)
-ITEM = np.concatenate([RNG.integers(10, size=6) for _ in range(8)])  # a group may answer an item twice
+ITEM = np.concatenate(
+    [RNG.integers(10, size=6) for _ in range(8)]
+)  # a group may answer an item twice
 Y = RNG.normal(size=(48, 2))
 
 
@@ -26,15 +28,24 @@ def test_a_group_is_judged_by_what_others_said():
     expected = np.zeros((2, 8))
     for row in range(48):
         for k in range(2):
-            expected[k, GROUP[row]] += np.square(Y[row] - predict_without(row, np.flatnonzero(contexts == k), means.ridge)).sum() / 6
+            expected[k, GROUP[row]] += (
+                np.square(
+                    Y[row] - predict_without(row, np.flatnonzero(contexts == k), means.ridge)
+                ).sum()
+                / 6
+            )
     np.testing.assert_allclose(found.losses, expected)
     assert found.error == pytest.approx(expected[contexts, np.arange(8)].mean())
 
 
 def test_answers_that_contradict_each_other_are_held_down_most():
     item, group = np.tile(np.arange(10), 8), np.repeat(np.arange(8), 10)
-    assert ItemMeans(item, np.where(item % 2, 1.0, -1.0)[:, None], group, seed=0).ridge == min(HELD_DOWN)
-    assert ItemMeans(item, np.random.default_rng(0).normal(size=(80, 1)), group, seed=0).ridge == max(HELD_DOWN)
+    assert ItemMeans(item, np.where(item % 2, 1.0, -1.0)[:, None], group, seed=0).ridge == min(
+        HELD_DOWN
+    )
+    assert ItemMeans(
+        item, np.random.default_rng(0).normal(size=(80, 1)), group, seed=0
+    ).ridge == max(HELD_DOWN)
 
 
 def test_rows_are_held_out_before_the_search():
@@ -43,13 +54,15 @@ def test_rows_are_held_out_before_the_search():
     item, group = np.tile(np.arange(30), 40), np.repeat(np.arange(40), 30)
     means = ItemMeans(item, rng.normal(size=(1200, 1)), group, seed=0)
     assert means.search(4).error < 0.99 * means.search(1).error
-    assert means.foretell(4).mean() > 0.99 * means.foretell(1).mean()
+    assert means.held_out_losses(4).mean() > 0.99 * means.held_out_losses(1).mean()
 
 
 def test_what_a_group_says_itself_does_not_matter_to_its_losses_but_for_the_answers_themselves():
     """Were it left in, a context that a group dominates would explain it perfectly."""
     means = ItemMeans(np.arange(6), np.ones((6, 1)), np.repeat([0, 1], 3), seed=0)
-    np.testing.assert_allclose(means.judge(np.array([0, 1]), 2).losses, 1.0)  # nobody else answered: nothing is foretold
+    np.testing.assert_allclose(
+        means.judge(np.array([0, 1]), 2).losses, 1.0
+    )  # nobody else answered: nothing is foretold
 
 
 def test_rows_without_an_item_have_no_say():

@@ -13,7 +13,9 @@ def masses(seed, n=4000):
     """Probabilities of the labels of three domains, which come up by chance for each input."""
     rng = np.random.default_rng(seed)
     shares = [0.5, 0.2, 0.3]
-    return np.hstack([share * rng.dirichlet(np.ones(size), n) for share, size in zip(shares, SIZES, strict=True)])
+    return np.hstack(
+        [share * rng.dirichlet(np.ones(size), n) for share, size in zip(shares, SIZES, strict=True)]
+    )
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -28,9 +30,14 @@ def test_the_domains_come_apart_and_their_number_shows(seed):
 
 def test_predictions_are_those_of_models_that_have_not_seen_the_row():
     generator = torch.Generator().manual_seed(0)
-    x, y = torch.randn(12, 3, generator=generator, dtype=torch.float64), torch.randn(12, 2, generator=generator, dtype=torch.float64)
+    x, y = (
+        torch.randn(12, 3, generator=generator, dtype=torch.float64),
+        torch.randn(12, 2, generator=generator, dtype=torch.float64),
+    )
     answers = predict_left_out(x, y)
     for row in range(12):
         rest = [i for i in range(12) if i != row]
         normal = x[rest].T @ x[rest] + torch.eye(3, dtype=torch.float64)
-        torch.testing.assert_close(answers[row], x[row] @ torch.linalg.solve(normal, x[rest].T @ y[rest]))
+        torch.testing.assert_close(
+            answers[row], x[row] @ torch.linalg.solve(normal, x[rest].T @ y[rest])
+        )

@@ -20,12 +20,23 @@ def agreements(name, seeds=SEEDS, n_contexts=None):
         data = task.make(seed)
         sample, truth = task.sample(seed)
         y = sample.y if data.classes else sample.y[:, None]
-        starts.append(find_start(sample.x, y, sample.groups, n_contexts or task.n_contexts, len(data.classes or ()), seed))
+        starts.append(
+            find_start(
+                sample.x,
+                y,
+                sample.groups,
+                n_contexts or task.n_contexts,
+                len(data.classes or ()),
+                seed,
+            )
+        )
         shares.append(allocation_agreement(starts[-1].contexts, truth.domain))
     return np.array(shares), starts
 
 
-@pytest.mark.parametrize("name", ["functions", "rare", "functions-m50", "functions-mixed", "opposites"])
+@pytest.mark.parametrize(
+    "name", ["functions", "rare", "functions-m50", "functions-mixed", "opposites"]
+)
 def test_groups_are_in_the_right_context_before_anything_is_trained(name):
     shares, starts = agreements(name)
     assert np.median(shares) > 0.96  # one data set of three may fail: they are small
@@ -56,28 +67,32 @@ def test_strangers_are_found_where_there_are_some_and_only_there():
     sample, truth = task.sample(0)
     start = find_start(sample.x, sample.y[:, None], sample.groups, 3, 0, seed=0)
     true = truth.row_domain != truth.domain[sample.groups]
-    assert np.mean(start.is_stranger[true]) > 0.8
-    assert np.mean(start.is_stranger[~true]) < 0.03
+    assert np.mean(start.is_outlier[true]) > 0.8
+    assert np.mean(start.is_outlier[~true]) < 0.03
     clean, _ = sample_groups(functions(), random_state=0)
-    assert not find_start(clean.x, clean.y[:, None], clean.groups, 3, 0, seed=0).is_stranger.any()
+    assert not find_start(clean.x, clean.y[:, None], clean.groups, 3, 0, seed=0).is_outlier.any()
 
 
 @pytest.mark.parametrize(("n_groups", "group_size"), [(1500, 4), (30, 200)])
 def test_strangers_are_found_beyond_the_rows_that_are_searched(n_groups, group_size):
     """In groups that were not searched, and in large groups of which some rows were."""
-    sample, truth = sample_groups(functions(), n_groups=n_groups, group_size=group_size, mixing=0.1, random_state=0)
+    sample, truth = sample_groups(
+        functions(), n_groups=n_groups, group_size=group_size, mixing=0.1, random_state=0
+    )
     assert len(sample.y) > 2 * MOST_ROWS
     start = find_start(sample.x, sample.y[:, None], sample.groups, 3, 0, seed=0)
     true = truth.row_domain != truth.domain[sample.groups]
-    assert np.mean(start.is_stranger[true]) > 0.8
-    assert np.mean(start.is_stranger[~true]) < 0.03
-    assert allocation_agreement(start.contexts, truth.domain) > 0.97  # with squared losses strangers outvote the others: 0.94
+    assert np.mean(start.is_outlier[true]) > 0.8
+    assert np.mean(start.is_outlier[~true]) < 0.03
+    assert (
+        allocation_agreement(start.contexts, truth.domain) > 0.97
+    )  # with squared losses strangers outvote the others: 0.94
 
 
 def test_many_clean_rows_have_no_strangers():
     sample, _ = sample_groups(functions(), n_groups=600, group_size=4, random_state=0)
     assert len(sample.y) > MOST_ROWS
-    assert not find_start(sample.x, sample.y[:, None], sample.groups, 3, 0, seed=0).is_stranger.any()
+    assert not find_start(sample.x, sample.y[:, None], sample.groups, 3, 0, seed=0).is_outlier.any()
 
 
 def test_labels_that_follow_no_context_are_not_trusted():
@@ -96,7 +111,9 @@ def test_groups_beyond_those_that_are_searched_are_allocated_too():
 def test_a_few_huge_groups_are_all_looked_at():
     rng = np.random.default_rng(0)
     group = np.repeat(np.arange(6), 3000)
-    x = np.sort(rng.uniform(-1, 1, (6, 3000)), axis=1).reshape(-1, 1)  # in order: the first rows of a group are all alike
+    x = np.sort(rng.uniform(-1, 1, (6, 3000)), axis=1).reshape(
+        -1, 1
+    )  # in order: the first rows of a group are all alike
     y = np.where(group % 2 == 0, 1.0, -1.0)[:, None] * x
     start = find_start(x, y, group, 2, 0, seed=0)
     assert allocation_agreement(start.contexts, np.arange(6) % 2) == 1.0
@@ -104,12 +121,19 @@ def test_a_few_huge_groups_are_all_looked_at():
 
 def test_the_same_seed_finds_the_same():
     sample, _ = sample_groups(functions(), random_state=0)
-    one, again = (find_start(sample.x, sample.y[:, None], sample.groups, 3, 0, seed=4) for _ in range(2))
+    one, again = (
+        find_start(sample.x, sample.y[:, None], sample.groups, 3, 0, seed=4) for _ in range(2)
+    )
     assert np.array_equal(one.contexts, again.contexts)
 
 
 @pytest.mark.parametrize("constant", ["x", "y"])
 def test_data_that_never_vary_do_no_harm(constant):
-    x, y = np.ones((20, 2)) if constant == "x" else np.arange(40.0).reshape(20, 2), np.arange(20.0)[:, None]
-    start = find_start(x, np.zeros((20, 1)) if constant == "y" else y, np.arange(20) // 2, 2, 0, seed=0)
+    x, y = (
+        np.ones((20, 2)) if constant == "x" else np.arange(40.0).reshape(20, 2),
+        np.arange(20.0)[:, None],
+    )
+    start = find_start(
+        x, np.zeros((20, 1)) if constant == "y" else y, np.arange(20) // 2, 2, 0, seed=0
+    )
     assert start.contexts.shape == (10,)

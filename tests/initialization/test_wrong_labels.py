@@ -29,7 +29,9 @@ class Disagreement:
 @pytest.mark.parametrize("seed", range(2))
 def test_wrong_labels_are_set_aside_and_shown(seed):
     data = Disagreement(seed, share_wrong=0.06)
-    leaf = LeafClassifier(2, local_model=LogisticRegression(), random_state=0).fit(data.X, data.y, data.groups)
+    leaf = LeafClassifier(2, local_model=LogisticRegression(), random_state=0).fit(
+        data.X, data.y, data.groups
+    )
     assert leaf.outliers_[data.wrong].mean() > 0.5
     assert data.wrong[leaf.outliers_].mean() > 0.6
 
@@ -43,7 +45,10 @@ def test_right_labels_are_all_kept(seed):
 def test_classes_that_overlap_are_not_called_wrong():
     rng = np.random.default_rng(0)
     y = rng.integers(2, size=1000)
-    X = rng.normal(size=(1000, 2)) + 2.0 * y[:, None] * [1.0, 0.0]  # the best possible classifier errs on 16 % of the rows
+    X = rng.normal(size=(1000, 2)) + 2.0 * y[:, None] * [
+        1.0,
+        0.0,
+    ]  # the best possible classifier errs on 16 % of the rows
     assert not find_wrong_labels(X, y, np.arange(1000) // 4, np.zeros(250, dtype=int), seed=0).any()
 
 
@@ -83,25 +88,35 @@ def test_a_large_context_is_looked_at_in_parts_and_all_of_them_count(monkeypatch
 
 def test_inputs_without_any_difference_and_single_row_groups_give_nothing():
     y = np.arange(200) % 20 == 0
-    assert not find_wrong_labels(np.zeros((200, 1)), y.astype(int), np.arange(200) // 4, np.zeros(50, dtype=int), seed=0).any()
+    assert not find_wrong_labels(
+        np.zeros((200, 1)), y.astype(int), np.arange(200) // 4, np.zeros(50, dtype=int), seed=0
+    ).any()
     data = Disagreement(0, share_wrong=0.06)
-    assert not find_wrong_labels(data.X, data.y, np.arange(600), data.truth[data.groups], seed=0).any()
+    assert not find_wrong_labels(
+        data.X, data.y, np.arange(600), data.truth[data.groups], seed=0
+    ).any()
 
 
 def test_the_robust_loss_answers_what_most_rows_say():
     y = np.where(np.arange(100) % 10 == 0, 101.0, 1.0)  # the mean is 11
     X, groups = np.zeros((100, 1)), np.arange(100) // 5
-    robust, squared = (LeafRegressor(1, loss=loss, **QUICK).fit(X, y, groups) for loss in ("robust", "squared"))
+    robust, squared = (
+        LeafRegressor(1, loss=loss, **QUICK).fit(X, y, groups) for loss in ("robust", "squared")
+    )
     assert abs(robust.predict([[0.0]])[0] - 1.0) < 3.0
     assert abs(squared.predict([[0.0]])[0] - 11.0) < 3.0
 
 
 def test_networks_tell_contexts_apart_by_generalized_cross_entropy(conflict):
-    leaf = LeafClassifier(loss="gce", init="random", **QUICK).fit(conflict.X, conflict.labels, conflict.groups)
+    leaf = LeafClassifier(loss="gce", init="random", **QUICK).fit(
+        conflict.X, conflict.labels, conflict.groups
+    )
     assert leaf.score(conflict.X, conflict.labels, conflict.groups) > 0.9
 
 
-@pytest.mark.parametrize(("estimator", "loss"), [(LeafClassifier, "robust"), (LeafRegressor, "gce")])
+@pytest.mark.parametrize(
+    ("estimator", "loss"), [(LeafClassifier, "robust"), (LeafRegressor, "gce")]
+)
 def test_a_loss_of_the_other_kind_is_refused(conflict, estimator, loss):
     target = conflict.labels if estimator is LeafClassifier else conflict.y
     with pytest.raises(ValueError, match=f"^loss='{loss}' exists, but not for "):
@@ -110,17 +125,26 @@ def test_a_loss_of_the_other_kind_is_refused(conflict, estimator, loss):
 
 @pytest.mark.parametrize("trim", [-0.1, 0.5, True, "a lot", float("nan")])
 def test_a_share_that_cannot_be_left_out_is_refused(conflict, trim):
-    with pytest.raises(ValueError, match=re.escape(f"trim={trim!r}, but a number of at least 0 and less than 0.5 was expected.")):
+    with pytest.raises(
+        ValueError,
+        match=re.escape(
+            f"trim={trim!r}, but a number of at least 0 and less than 0.5 was expected."
+        ),
+    ):
         LeafRegressor(trim=trim).fit(conflict.X, conflict.y, conflict.groups)
 
 
 def test_one_absurd_row_does_not_decide_which_context_a_new_source_has(conflict):
     plain, trimmed = (
-        LeafRegressor(local_model=LinearRegression(), trim=trim, random_state=0).fit(conflict.X, conflict.y, conflict.groups)
+        LeafRegressor(local_model=LinearRegression(), trim=trim, random_state=0).fit(
+            conflict.X, conflict.y, conflict.groups
+        )
         for trim in (0.0, 0.2)
     )
     X, y = conflict.X[:5], conflict.y[:5].copy()  # of a source that the fit knows well
     home = trimmed.identify(X, y).context[0]
-    spoilt = [np.where(np.arange(5) == 2, value, y) for value in (-1e3, 1e3)]  # one of the two speaks for the other context
+    spoilt = [
+        np.where(np.arange(5) == 2, value, y) for value in (-1e3, 1e3)
+    ]  # one of the two speaks for the other context
     assert {int(trimmed.identify(X, values).context[0]) for values in spoilt} == {home}
     assert len({int(plain.identify(X, values).context[0]) for values in spoilt}) == 2

@@ -17,13 +17,22 @@ Y = X @ [1.0, 2.0, 3.0]
 
 
 def json_node(value, number):
-    return {"__class__": "str", "__module__": "builtins", "__loader__": "JsonNode", "__id__": number, "content": json.dumps(value)}
+    return {
+        "__class__": "str",
+        "__module__": "builtins",
+        "__loader__": "JsonNode",
+        "__id__": number,
+        "content": json.dumps(value),
+    }
 
 
 def rewritten(content, change, compression=zipfile.ZIP_STORED):
     """The archive with every member passed through `change(name, bytes)`."""
     buffer = io.BytesIO()
-    with zipfile.ZipFile(io.BytesIO(content)) as old, zipfile.ZipFile(buffer, "w", compression) as new:
+    with (
+        zipfile.ZipFile(io.BytesIO(content)) as old,
+        zipfile.ZipFile(buffer, "w", compression) as new,
+    ):
         for name in old.namelist():
             new.writestr(name, change(name, old.read(name)))
     return buffer.getvalue()
@@ -31,7 +40,9 @@ def rewritten(content, change, compression=zipfile.ZIP_STORED):
 
 def header(shape, dtype="<f8"):
     buffer = io.BytesIO()
-    np.lib.format.write_array_header_1_0(buffer, {"descr": dtype, "fortran_order": False, "shape": shape})
+    np.lib.format.write_array_header_1_0(
+        buffer, {"descr": dtype, "fortran_order": False, "shape": shape}
+    )
     return buffer.getvalue()
 
 
@@ -40,7 +51,16 @@ def content():
     return pack_objects(Ridge().fit(X, Y), "local_model")
 
 
-@pytest.mark.parametrize("array", [header((2**40,)) + bytes(8), header((3,)) + bytes(16), header((1,), "|O") + bytes(8), b"", b"nonsense"])
+@pytest.mark.parametrize(
+    "array",
+    [
+        header((2**40,)) + bytes(8),
+        header((3,)) + bytes(16),
+        header((1,), "|O") + bytes(8),
+        b"",
+        b"nonsense",
+    ],
+)
 def test_arrays_that_do_not_fit_their_bytes_are_refused(content, array):
     wrong = rewritten(content, lambda name, old: array if name.endswith(".npy") else old)
     with pytest.raises(ValueError, match=r"^local_model cannot be read \("):
@@ -49,7 +69,10 @@ def test_arrays_that_do_not_fit_their_bytes_are_refused(content, array):
 
 def test_archives_that_swell_are_refused(content):
     wrong = rewritten(content, lambda name, old: old, zipfile.ZIP_DEFLATED)
-    with pytest.raises(ValueError, match=r"^local_model cannot be read \(ValueError: the archive is larger inside than outside\); "):
+    with pytest.raises(
+        ValueError,
+        match=r"^local_model cannot be read \(ValueError: the archive is larger inside than outside\); ",
+    ):
         unpack_objects(wrong, "local_model")
 
 
@@ -68,7 +91,12 @@ def build_by_another_loader(tree):
     arguments = tree["__reduce__"]["args"]
     announce_more_outputs(tree)
     tree.clear()
-    tree.update(__module__="sklearn.tree._tree", __class__="Tree", __loader__="ConstructorFromReduceNode", content=arguments)
+    tree.update(
+        __module__="sklearn.tree._tree",
+        __class__="Tree",
+        __loader__="ConstructorFromReduceNode",
+        content=arguments,
+    )
 
 
 def hide_behind_another_number(tree):
@@ -76,7 +104,9 @@ def hide_behind_another_number(tree):
     tree["content"]["content"] = {"first": earlier, **tree["content"]["content"]}
 
 
-@pytest.mark.parametrize("spoil", [announce_more_outputs, build_by_another_loader, hide_behind_another_number])
+@pytest.mark.parametrize(
+    "spoil", [announce_more_outputs, build_by_another_loader, hide_behind_another_number]
+)
 def test_a_tree_that_would_read_beyond_its_memory_is_never_built(spoil):
     content = pack_objects(DecisionTreeRegressor(max_depth=2).fit(X, Y), "local_model")
 

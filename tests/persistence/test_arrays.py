@@ -26,7 +26,9 @@ class Harmful:
         return os.mkdir, (str(self.path),)
 
 
-@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int64", "uint64", "float16", "float32", "float64"])
+@pytest.mark.parametrize(
+    "dtype", ["bool", "int8", "uint16", "int64", "uint64", "float16", "float32", "float64"]
+)
 @pytest.mark.parametrize("shape", [(), (0,), (0, 3), (5,), (2, 3, 4)])
 def test_arrays_come_back_as_they_were(dtype, shape):
     array = np.random.default_rng(0).integers(0, 100, shape).astype(dtype)
@@ -43,9 +45,18 @@ def test_numbers_that_are_none_come_back_too():
 
 def test_tensors_may_share_memory_and_be_of_any_type():
     shared = torch.arange(6.0).reshape(2, 3)
-    tensors = {"a": shared, "b": shared, "c": shared.T, "d": shared.bfloat16(), "e": torch.tensor(3)}
+    tensors = {
+        "a": shared,
+        "b": shared,
+        "c": shared.T,
+        "d": shared.bfloat16(),
+        "e": torch.tensor(3),
+    }
     again = unpack_tensors(pack_tensors(tensors), "the weights")
-    assert all(torch.equal(again[name], tensors[name]) and again[name].dtype == tensors[name].dtype for name in tensors)
+    assert all(
+        torch.equal(again[name], tensors[name]) and again[name].dtype == tensors[name].dtype
+        for name in tensors
+    )
 
 
 def header(**entries):
@@ -63,7 +74,8 @@ WRONG = {
     "huge shape": header(a={**ONE, "shape": [2**40]}) + bytes(8),
     "shape that overflows": header(a={**ONE, "shape": [2**40, 2**40, 2**40]}) + bytes(8),
     "negative shape": header(a={**ONE, "shape": [-1]}) + bytes(8),
-    "offsets beyond the end": header(a={**ONE, "shape": [1], "data_offsets": [0, 2**40]}) + bytes(8),
+    "offsets beyond the end": header(a={**ONE, "shape": [1], "data_offsets": [0, 2**40]})
+    + bytes(8),
     "offsets backwards": header(a={**ONE, "shape": [1], "data_offsets": [8, 0]}) + bytes(8),
     "unknown type": header(a={**ONE, "shape": [1], "dtype": "OBJ"}) + bytes(8),
     "bytes left over": header(a={**ONE, "shape": [1]}) + bytes(800),

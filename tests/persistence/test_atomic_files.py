@@ -39,7 +39,13 @@ def test_folders_are_made_with_those_above_them(tmp_path):
 def test_a_file_in_the_way_is_named(tmp_path):
     file = tmp_path / "file"
     file.touch()
-    with pytest.raises(NotADirectoryError, match=f"^Cannot write into '{file}': it is a file, and a folder is needed.$"):
+    with pytest.raises(
+        NotADirectoryError,
+        match=f"^Cannot write into '{file}': it is a file, and a folder is needed.$",
+    ):
         make_folder(file)
-    with pytest.raises(NotADirectoryError, match=f"^Cannot write into '{file}/below': {file} is a file, and a folder is needed.$"):
+    with pytest.raises(
+        NotADirectoryError,
+        match=f"^Cannot write into '{file}/below': {file} is a file, and a folder is needed.$",
+    ):
         make_folder(file / "below")

@@ -19,13 +19,18 @@ def through_json(table):
     return table_from_json(content, arrays)
 
 
-@pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.csc_matrix, sparse.csr_array, sparse.csc_array])
+@pytest.mark.parametrize(
+    "kind", [sparse.csr_matrix, sparse.csc_matrix, sparse.csr_array, sparse.csc_array]
+)
 def test_sparse_matrices_come_back(kind):
     matrix = kind(np.random.default_rng(0).poisson(0.2, (60, 7)).astype(np.float32))
     again = through_json(matrix)
     assert type(again) is type(matrix)
     assert again.dtype == np.float32
-    assert all(np.array_equal(getattr(again, part), getattr(matrix, part)) for part in ("data", "indices", "indptr"))
+    assert all(
+        np.array_equal(getattr(again, part), getattr(matrix, part))
+        for part in ("data", "indices", "indptr")
+    )
 
 
 def test_a_matrix_that_points_outside_is_refused():
@@ -80,7 +85,8 @@ def test_other_columns_and_containers_are_refused():
     with pytest.raises(ValueError, match=r"^column 'when' is of type List"):
         table_to_json(pl.DataFrame({"when": [[1, 2]]}), {}, "memory_.X")
     with pytest.raises(
-        ValueError, match=r"^memory_.X is a coo_matrix, which a model folder cannot hold; use an array, a sparse matrix, or "
+        ValueError,
+        match=r"^memory_.X is a coo_matrix, which a model folder cannot hold; use an array, a sparse matrix, or ",
     ):
         table_to_json(sparse.coo_matrix(np.eye(2)), {}, "memory_.X")
 
@@ -90,6 +96,16 @@ def test_unknown_kinds_are_not_looked_up(kind):
     with pytest.raises(ValueError, match="not known"):
         table_from_json({"kind": kind}, {})
     with pytest.raises(ValueError, match="not known"):
-        table_from_json({"kind": "pandas", "names": ["a"], "rows": 1, "columns": [{"type": "period[D]", "values": [1]}]}, {})
+        table_from_json(
+            {
+                "kind": "pandas",
+                "names": ["a"],
+                "rows": 1,
+                "columns": [{"type": "period[D]", "values": [1]}],
+            },
+            {},
+        )
     with pytest.raises(ValueError, match="not known"):
-        table_from_json({"kind": "polars", "names": ["a"], "columns": [{"type": "Config", "values": [1]}]}, {})
+        table_from_json(
+            {"kind": "polars", "names": ["a"], "columns": [{"type": "Config", "values": [1]}]}, {}
+        )

@@ -15,9 +15,17 @@ KINDS = {
     "array": (ROWS, ROWS.copy(order="F"), ROWS + 1e-12),
     "pictures": (np.zeros((2, 3, 4)), np.zeros((2, 3, 4)), np.zeros((2, 4, 3))),
     "sparse": (sparse.csr_matrix(ROWS), sparse.csr_matrix(ROWS), sparse.csr_matrix(ROWS * 2)),
-    "pandas": (pd.DataFrame(COLUMNS), pd.DataFrame(COLUMNS, index=[7, 8]), pd.DataFrame({**COLUMNS, "b": ["x", "y"]})),
+    "pandas": (
+        pd.DataFrame(COLUMNS),
+        pd.DataFrame(COLUMNS, index=[7, 8]),
+        pd.DataFrame({**COLUMNS, "b": ["x", "y"]}),
+    ),
     "arrow": (pa.table(COLUMNS), pa.table(COLUMNS), pa.table({**COLUMNS, "a": [1.0, 3.0]})),
-    "polars": (pl.DataFrame(COLUMNS), pl.DataFrame(COLUMNS), pl.DataFrame({**COLUMNS, "c": [True, True]})),
+    "polars": (
+        pl.DataFrame(COLUMNS),
+        pl.DataFrame(COLUMNS),
+        pl.DataFrame({**COLUMNS, "c": [True, True]}),
+    ),
 }
 
 
@@ -29,5 +37,10 @@ def test_it_tells_equal_data_from_different_ones(data, equal, other):
 
 def test_targets_groups_and_weights_count():
     y = np.arange(4)
-    found = {fingerprint(ROWS, y, None), fingerprint(ROWS, y, y), fingerprint(ROWS, y[::-1], None), fingerprint(ROWS, None, y)}
+    found = {
+        fingerprint(ROWS, y, None),
+        fingerprint(ROWS, y, y),
+        fingerprint(ROWS, y[::-1], None),
+        fingerprint(ROWS, None, y),
+    }
     assert len(found) == 4

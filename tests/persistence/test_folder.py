@@ -35,15 +35,28 @@ def test_what_was_written_is_read(saved):
     model = read_model(saved)
     assert model.sections == SECTIONS
     assert model.parts == PARTS
-    assert set(model.library) == {"python", "leaflearn", "numpy", "scikit-learn", "torch", "safetensors", "skops"}
+    assert set(model.library) == {
+        "python",
+        "leaflearn",
+        "numpy",
+        "scikit-learn",
+        "torch",
+        "safetensors",
+        "skops",
+    }
     assert model.has_part("notes.txt")
     assert not model.has_part("other.txt")
     assert sorted(os.listdir(saved)) == ["model.json", *sorted(PARTS)]
-    assert stat.S_IMODE(saved.stat().st_mode) & 0o555 == 0o555  # others may read it, as far as the system allows
+    assert (
+        stat.S_IMODE(saved.stat().st_mode) & 0o555 == 0o555
+    )  # others may read it, as far as the system allows
 
 
 def test_a_part_that_is_not_there_is_named():
-    with pytest.raises(ValueError, match=r"^The model has no part 'a', which model.json should name; save it again.$"):
+    with pytest.raises(
+        ValueError,
+        match=r"^The model has no part 'a', which model.json should name; save it again.$",
+    ):
         Model({}, {}, {}).part("a")
 
 
@@ -71,32 +84,58 @@ def test_a_truncated_file_is_refused(saved, name, length):
 def test_a_file_that_grew_is_not_even_read(saved):
     with open(saved / "notes.txt", "ab") as file:
         file.truncate(2**40)
-    fails(saved, f"'{saved}/notes.txt' has {2**40} bytes, but 8 at most were expected; get a fresh copy of the folder.")
+    fails(
+        saved,
+        f"'{saved}/notes.txt' has {2**40} bytes, but 8 at most were expected; get a fresh copy of the folder.",
+    )
     with open(saved / DOCUMENT, "ab") as file:
         file.truncate(2**40)
-    fails(saved, f"'{saved}/model.json' has {2**40} bytes, but {2**26} at most were expected; get a fresh copy of the folder.")
+    fails(
+        saved,
+        f"'{saved}/model.json' has {2**40} bytes, but {2**26} at most were expected; get a fresh copy of the folder.",
+    )
 
 
 def test_damage_and_absence_have_sentences_of_their_own(saved, tmp_path):
     whole = (saved / "notes.txt").read_bytes()
     (saved / "notes.txt").write_bytes(whole[:-1] + b"!")
-    fails(saved, f"'{saved}/notes.txt' was damaged or changed after it was saved (its checksum differs); get a fresh copy of the folder.")
+    fails(
+        saved,
+        f"'{saved}/notes.txt' was damaged or changed after it was saved (its checksum differs); get a fresh copy of the folder.",
+    )
     (saved / "notes.txt").unlink()
-    fails(saved, f"'{saved}/notes.txt' is missing, though model.json names it; get a fresh copy of the folder.")
+    fails(
+        saved,
+        f"'{saved}/notes.txt' is missing, though model.json names it; get a fresh copy of the folder.",
+    )
     text = (saved / DOCUMENT).read_text().replace("Nothing", "Anything")
     (saved / DOCUMENT).write_text(text)
-    fails(saved, f"'{saved}/model.json' was damaged or changed after it was saved (its checksum differs); get a fresh copy of the folder.")
+    fails(
+        saved,
+        f"'{saved}/model.json' was damaged or changed after it was saved (its checksum differs); get a fresh copy of the folder.",
+    )
     (saved / DOCUMENT).unlink()
     fails(saved, f"'{saved}' is not a leaflearn model folder: it has no model.json.")
-    fails(tmp_path / "none", f"'{tmp_path}/none' does not exist; give the folder of a model that was saved.", FileNotFoundError)
+    fails(
+        tmp_path / "none",
+        f"'{tmp_path}/none' does not exist; give the folder of a model that was saved.",
+        FileNotFoundError,
+    )
     (tmp_path / "file").touch()
-    fails(tmp_path / "file", f"'{tmp_path}/file' is a file, but the folder of a model was expected.", NotADirectoryError)
+    fails(
+        tmp_path / "file",
+        f"'{tmp_path}/file' is a file, but the folder of a model was expected.",
+        NotADirectoryError,
+    )
 
 
 @pytest.mark.parametrize("text", ["", "{", "nonsense", '{"a": NaN}', "[" * 100_000, "1" * 5000])
 def test_unreadable_json_is_refused(saved, text):
     (saved / DOCUMENT).write_text(text)
-    fails(saved, f"'{saved}/model.json' is damaged: it is no readable JSON; get a fresh copy of the folder.")
+    fails(
+        saved,
+        f"'{saved}/model.json' is damaged: it is no readable JSON; get a fresh copy of the folder.",
+    )
 
 
 @pytest.mark.parametrize("text", ["[]", "{}", '{"format": "something else"}'])
@@ -107,7 +146,10 @@ def test_the_json_of_others_is_refused(saved, text):
 
 def test_the_future_is_told_apart_from_damage(saved):
     change(saved, version=2, files=None)
-    fails(saved, f"'{saved}' was written by a newer leaflearn (format version 2, known is 1); update leaflearn.")
+    fails(
+        saved,
+        f"'{saved}' was written by a newer leaflearn (format version 2, known is 1); update leaflearn.",
+    )
 
 
 ENTRY = {"size": 8, "sha256": "0"}
@@ -130,13 +172,19 @@ BAD_FILES = {
 def test_no_part_leads_out_of_the_folder(saved, tmp_path, files):
     (tmp_path / "secret").write_bytes(b"secret!!")
     change(saved, files=files)
-    fails(saved, f"'{saved}/model.json' is damaged: it does not say which files belong to it; get a fresh copy of the folder.")
+    fails(
+        saved,
+        f"'{saved}/model.json' is damaged: it does not say which files belong to it; get a fresh copy of the folder.",
+    )
 
 
 @pytest.mark.parametrize("version", [None, "1", True, 0, 1.5])
 def test_an_odd_version_is_refused(saved, version):
     change(saved, version=version)
-    fails(saved, f"'{saved}/model.json' is damaged: it does not say which files belong to it; get a fresh copy of the folder.")
+    fails(
+        saved,
+        f"'{saved}/model.json' is damaged: it does not say which files belong to it; get a fresh copy of the folder.",
+    )
 
 
 @pytest.mark.parametrize("name", [DOCUMENT, "notes.txt"])
@@ -150,7 +198,9 @@ def test_links_and_pipes_are_not_followed(saved, tmp_path, name):
     fails(saved, sentence)
 
 
-@pytest.mark.parametrize("name", ["../out", "a/b", "", ".hidden", "model.json", "files", "sha256", "ä"])
+@pytest.mark.parametrize(
+    "name", ["../out", "a/b", "", ".hidden", "model.json", "files", "sha256", "ä"]
+)
 def test_a_bad_name_is_not_written(tmp_path, name):
     sentence = f"'{name}' cannot be the name of a part or section of a model; use letters, digits, '.', '_' and '-'."
     with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
@@ -180,14 +230,24 @@ def test_nothing_else_is_replaced(saved, tmp_path):
     (photos / DOCUMENT).write_text("{}")
     refused(photos, sentence + "is not a leaflearn model folder: its model.json does not say so.")
     (tmp_path / "file").write_bytes(b"text")
-    refused(tmp_path / "file", f"Cannot save to '{tmp_path}/file': it is a file, and a folder is needed.", NotADirectoryError)
+    refused(
+        tmp_path / "file",
+        f"Cannot save to '{tmp_path}/file': it is a file, and a folder is needed.",
+        NotADirectoryError,
+    )
     (saved / "report.html").touch()
-    refused(saved, f"Cannot save to '{saved}': it also holds 'report.html', which is no part of the model; move it away first.")
+    refused(
+        saved,
+        f"Cannot save to '{saved}': it also holds 'report.html', which is no part of the model; move it away first.",
+    )
 
 
 def test_a_document_that_could_not_be_read_again_is_not_written(tmp_path, monkeypatch):
     monkeypatch.setattr(folder, "LARGEST_DOCUMENT", 1000)
-    with pytest.raises(ValueError, match=r"^model.json would have \d+ bytes, but 1000 at most are allowed; use numbers as group labels.$"):
+    with pytest.raises(
+        ValueError,
+        match=r"^model.json would have \d+ bytes, but 1000 at most are allowed; use numbers as group labels.$",
+    ):
         write_model(tmp_path / "model", {"long": {"text": "a" * 1000}}, {})
     assert os.listdir(tmp_path) == []
 

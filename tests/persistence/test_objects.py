@@ -46,7 +46,12 @@ REGRESSORS = [
     MLPRegressor(hidden_layer_sizes=(3,), max_iter=3),
     GaussianProcessRegressor(RBF() + WhiteKernel()),
     StackingRegressor([("ridge", Ridge()), ("tree", DecisionTreeRegressor(max_depth=2))], cv=2),
-    make_pipeline(ColumnTransformer([("one", StandardScaler(), [0, 1]), ("two", SimpleImputer(), slice(2, 3))]), Ridge()),
+    make_pipeline(
+        ColumnTransformer(
+            [("one", StandardScaler(), [0, 1]), ("two", SimpleImputer(), slice(2, 3))]
+        ),
+        Ridge(),
+    ),
     make_pipeline(FunctionTransformer(np.exp), LinearRegression()),
 ]
 CLASSIFIERS = [
@@ -64,7 +69,9 @@ CLASSIFIERS = [
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("model", [*REGRESSORS, *CLASSIFIERS], ids=lambda model: type(model).__name__)
+@pytest.mark.parametrize(
+    "model", [*REGRESSORS, *CLASSIFIERS], ids=lambda model: type(model).__name__
+)
 def test_fitted_models_come_back_to_the_last_bit(model):
     model.fit(X, Y if model in REGRESSORS else LABELS)
     again = unpack_objects(pack_objects({"one": [model]}, "the model"), "the model")["one"][0]
@@ -72,7 +79,9 @@ def test_fitted_models_come_back_to_the_last_bit(model):
     np.testing.assert_array_equal(getattr(again, ask)(X), getattr(model, ask)(X), strict=True)
 
 
-@pytest.mark.parametrize("model", [SVC(), KNeighborsClassifier(algorithm="brute"), DecisionTreeClassifier()])
+@pytest.mark.parametrize(
+    "model", [SVC(), KNeighborsClassifier(algorithm="brute"), DecisionTreeClassifier()]
+)
 def test_models_of_sparse_rows_come_back(model):
     rows = sparse.csr_matrix(np.where(X > 0, X, 0.0))
     model.fit(rows, LABELS)
@@ -92,11 +101,22 @@ def refused(value, sentence):
 def test_types_outside_the_list_are_refused_on_saving():
     end = "which is not trusted in a model folder; choose scikit-learn's own estimators without it."
     refused(Mine(), f"local_model holds {__name__}.Mine, {end}")
-    refused(make_pipeline(FunctionTransformer(os.system), Ridge()), f"local_model holds posix.system, {end}")
+    refused(
+        make_pipeline(FunctionTransformer(os.system), Ridge()),
+        f"local_model holds posix.system, {end}",
+    )
     tree = KNeighborsClassifier(algorithm="kd_tree").fit(X, LABELS)
-    types = "sklearn.metrics._dist_metrics.EuclideanDistance64 and sklearn.neighbors._kd_tree.KDTree"
-    refused(tree, f"local_model holds {types}, which is not trusted in a model folder; choose algorithm='brute'.")
-    with pytest.raises(ValueError, match=r"^local_model (holds|cannot be kept).*; choose scikit-learn's own estimators"):
+    types = (
+        "sklearn.metrics._dist_metrics.EuclideanDistance64 and sklearn.neighbors._kd_tree.KDTree"
+    )
+    refused(
+        tree,
+        f"local_model holds {types}, which is not trusted in a model folder; choose algorithm='brute'.",
+    )
+    with pytest.raises(
+        ValueError,
+        match=r"^local_model (holds|cannot be kept).*; choose scikit-learn's own estimators",
+    ):
         pack_objects(FunctionTransformer(lambda x: x), "local_model")
 
 
@@ -104,7 +124,9 @@ def test_the_caller_may_trust_more():
     name = f"{__name__}.Mine"
     content = pack_objects(Mine(), "local_model", also=[name])
     assert type(unpack_objects(content, "local_model", also=[name])) is Mine
-    with pytest.raises(ValueError, match=rf"^local_model holds {re.escape(name)}, which is not trusted"):
+    with pytest.raises(
+        ValueError, match=rf"^local_model holds {re.escape(name)}, which is not trusted"
+    ):
         unpack_objects(content, "local_model")
 
 
@@ -121,13 +143,20 @@ def harmful(path):
     arguments = node("builtins", "tuple", "TupleNode", content=[text(str(path))])
     return {
         "call": node("os", "mkdir", "ConstructorFromReduceNode", content=arguments),
-        "object": node("subprocess", "Popen", "ObjectNode", content=node("builtins", "dict", "DictNode", content={}, key_types=[])),
+        "object": node(
+            "subprocess",
+            "Popen",
+            "ObjectNode",
+            content=node("builtins", "dict", "DictNode", content={}, key_types=[]),
+        ),
         "function": node("os", "mkdir", "FunctionNode"),
         "type": node("subprocess", "Popen", "TypeNode"),
         "operator": node("operator", "methodcaller", "OperatorFuncNode", attrs=arguments),
         "loss": node("os", "mkdir", "LossNode", __reduce__={"args": arguments}, content=text({})),
         "list": node("os", "mkdir", "ListNode", content=[text(str(path))]),
-        "old function": node("os", "mkdir", "FunctionNode", content={"module_path": "os", "function": "mkdir"}),
+        "old function": node(
+            "os", "mkdir", "FunctionNode", content={"module_path": "os", "function": "mkdir"}
+        ),
     }
 
 
@@ -136,8 +165,15 @@ def harmful(path):
 def test_no_code_of_an_archive_is_run(tmp_path, kind, protocol):
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
-        archive.writestr("schema.json", json.dumps({**harmful(tmp_path / "made")[kind], "protocol": protocol, "_skops_version": "0.16"}))
-    with pytest.raises(ValueError, match=r"^local_model (holds .* which is not trusted|cannot be read)"):
+        archive.writestr(
+            "schema.json",
+            json.dumps(
+                {**harmful(tmp_path / "made")[kind], "protocol": protocol, "_skops_version": "0.16"}
+            ),
+        )
+    with pytest.raises(
+        ValueError, match=r"^local_model (holds .* which is not trusted|cannot be read)"
+    ):
         unpack_objects(buffer.getvalue(), "local_model")
     assert os.listdir(tmp_path) == []
 

@@ -3,7 +3,11 @@
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingRegressor, RandomForestRegressor
+from sklearn.ensemble import (
+    GradientBoostingRegressor,
+    HistGradientBoostingRegressor,
+    RandomForestRegressor,
+)
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -18,14 +22,25 @@ Y = np.sin(3 * X[:, 0]) + X[:, 1]
 
 
 def unsound(model):
-    with pytest.raises(ValueError, match=r"points outside|has other numbers|is deeper|has categories"):
+    with pytest.raises(
+        ValueError, match=r"points outside|has other numbers|is deeper|has categories"
+    ):
         check_sound([{"model": make_pipeline(StandardScaler(), model)}])
 
 
-@pytest.mark.parametrize(("part", "value"), [("feature", 3), ("feature", -2), ("children_left", 10**6), ("children_right", -5)])
-@pytest.mark.parametrize("kind", [DecisionTreeRegressor, RandomForestRegressor, GradientBoostingRegressor])
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [("feature", 3), ("feature", -2), ("children_left", 10**6), ("children_right", -5)],
+)
+@pytest.mark.parametrize(
+    "kind", [DecisionTreeRegressor, RandomForestRegressor, GradientBoostingRegressor]
+)
 def test_trees_may_not_point_outside(kind, part, value):
-    model = kind().set_params(**({} if kind is DecisionTreeRegressor else {"n_estimators": 3})).fit(X, Y)
+    model = (
+        kind()
+        .set_params(**({} if kind is DecisionTreeRegressor else {"n_estimators": 3}))
+        .fit(X, Y)
+    )
     check_sound(model)
     last = model if kind is DecisionTreeRegressor else np.ravel(model.estimators_)[-1]
     getattr(last.tree_, part)[0] = value
@@ -65,7 +80,15 @@ def test_boosting_may_not_hold_trees_of_more_features():
 
 
 @pytest.mark.parametrize(
-    ("part", "value"), [("feature_idx", 3), ("feature_idx", -1), ("left", 0), ("left", 2**31), ("right", 2**31), ("is_categorical", 1)]
+    ("part", "value"),
+    [
+        ("feature_idx", 3),
+        ("feature_idx", -1),
+        ("left", 0),
+        ("left", 2**31),
+        ("right", 2**31),
+        ("is_categorical", 1),
+    ],
 )
 def test_histogram_boosting_may_not_point_outside(part, value):
     model = HistGradientBoostingRegressor(max_iter=2).fit(X, Y)
@@ -75,7 +98,9 @@ def test_histogram_boosting_may_not_point_outside(part, value):
 
 
 def test_histogram_boosting_with_categories_is_not_taken():
-    model = HistGradientBoostingRegressor(max_iter=2, categorical_features=[2]).fit(np.c_[X[:, :2], RNG.integers(0, 3, 80)], Y)
+    model = HistGradientBoostingRegressor(max_iter=2, categorical_features=[2]).fit(
+        np.c_[X[:, :2], RNG.integers(0, 3, 80)], Y
+    )
     unsound(model)
 
 

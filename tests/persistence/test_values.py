@@ -38,7 +38,11 @@ def through_json(value, **options):
 
 def bits(array):
     """The bytes of numbers; what is no number is one and the same, whatever else its bits hold."""
-    return np.where(np.isnan(array), np.array(np.nan, array.dtype), array).tobytes() if array.dtype.kind == "f" else array.tobytes()
+    return (
+        np.where(np.isnan(array), np.array(np.nan, array.dtype), array).tobytes()
+        if array.dtype.kind == "f"
+        else array.tobytes()
+    )
 
 
 def same(a, b):
@@ -55,7 +59,13 @@ def same(a, b):
 
 
 plain = (
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.dates() | st.datetimes().map(lambda date: date.replace(fold=0))
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text()
+    | st.dates()
+    | st.datetimes().map(lambda date: date.replace(fold=0))
 )
 nested = st.recursive(
     plain,
@@ -67,7 +77,9 @@ nested = st.recursive(
     ),
     max_leaves=10,
 )
-numbers = st_numpy.scalar_dtypes().filter(lambda dtype: dtype.kind in "biuf" and dtype.itemsize <= 8)
+numbers = st_numpy.scalar_dtypes().filter(
+    lambda dtype: dtype.kind in "biuf" and dtype.itemsize <= 8
+)
 
 
 @given(nested)
@@ -80,10 +92,16 @@ def test_arrays_of_numbers_come_back_to_the_last_bit(array):
     expected = array.astype(array.dtype.newbyteorder("="))
     assert same(through_json(array), expected)
     assert same(through_json(array.T), expected.T)
-    assert same(from_json(json.loads(json.dumps(to_json(array)))), expected)  # also without a place for arrays
+    assert same(
+        from_json(json.loads(json.dumps(to_json(array)))), expected
+    )  # also without a place for arrays
 
 
-@given(st_numpy.from_dtype(np.dtype("float32")) | st_numpy.from_dtype(np.dtype("int16")) | st_numpy.from_dtype(np.dtype("bool")))
+@given(
+    st_numpy.from_dtype(np.dtype("float32"))
+    | st_numpy.from_dtype(np.dtype("int16"))
+    | st_numpy.from_dtype(np.dtype("bool"))
+)
 def test_scalars_of_numpy_come_back(value):
     assert same(through_json(value), value)
 
@@ -125,7 +143,9 @@ def test_a_generator_goes_on_where_it_stood():
 
 
 def test_classes_come_from_the_callers_table_only():
-    assert through_json(Point(1.5, (2, Point(3.0))), classes={"Point": Point}) == Point(1.5, (2, Point(3.0)))
+    assert through_json(Point(1.5, (2, Point(3.0))), classes={"Point": Point}) == Point(
+        1.5, (2, Point(3.0))
+    )
     with pytest.raises(ValueError, match="of type Stranger, which a model folder cannot hold"):
         to_json(Stranger(), classes={"Point": Point})
     with pytest.raises(ValueError, match="of type Point, which a model folder cannot hold"):
@@ -136,10 +156,23 @@ def test_classes_come_from_the_callers_table_only():
 
 @pytest.mark.parametrize(
     "value",
-    [{1}, b"bytes", 1j, object, print, uuid.UUID(int=0), np.array([1j]), np.zeros(1, dtype="i4,f4"), np.array([b"a"]), frozenset()],
+    [
+        {1},
+        b"bytes",
+        1j,
+        object,
+        print,
+        uuid.UUID(int=0),
+        np.array([1j]),
+        np.zeros(1, dtype="i4,f4"),
+        np.array([b"a"]),
+        frozenset(),
+    ],
 )
 def test_other_types_are_refused(value):
-    with pytest.raises(ValueError, match=r"^groups_ holds .* which a model folder cannot hold; use text, numbers"):
+    with pytest.raises(
+        ValueError, match=r"^groups_ holds .* which a model folder cannot hold; use text, numbers"
+    ):
         to_json(value, name="groups_")
 
 

@@ -60,7 +60,9 @@ def can_exchange(tmp_path):
 
 @pytest.mark.parametrize("in_one_step", [True, False])
 @pytest.mark.parametrize("before", [None, OLD])
-def test_a_write_that_is_killed_anywhere_leaves_the_old_folder_or_the_new_one(tmp_path, before, in_one_step):
+def test_a_write_that_is_killed_anywhere_leaves_the_old_folder_or_the_new_one(
+    tmp_path, before, in_one_step
+):
     if in_one_step and not can_exchange(tmp_path):
         pytest.skip("this system cannot exchange two folders in one step")
     seen = []
@@ -101,7 +103,9 @@ def test_an_error_leaves_the_old_folder_and_no_rubbish(tmp_path, monkeypatch, in
             original, calls = getattr(os, name), count()
 
             def fail(*arguments, original=original, calls=calls, name=name):
-                if name == "rename" and next(calls) != 2:  # the first finds the old folder in its way
+                if (
+                    name == "rename" and next(calls) != 2
+                ):  # the first finds the old folder in its way
                     return original(*arguments)
                 raise OSError("disk full")
 
@@ -130,7 +134,10 @@ def test_what_stepped_aside_does_not_come_back_once_the_folder_is_deleted(tmp_pa
 
 
 def test_what_a_killed_run_left_behind_goes_after_a_day(tmp_path):
-    fresh, stale, other = (tmp_path / name for name in (".model.00000000.new", ".model.11111111.new", ".model.notes.new"))
+    fresh, stale, other = (
+        tmp_path / name
+        for name in (".model.00000000.new", ".model.11111111.new", ".model.notes.new")
+    )
     for path in (fresh, stale, other):
         path.mkdir()
     for path in (stale, other):

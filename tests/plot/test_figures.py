@@ -33,7 +33,9 @@ def test_a_colour_stands_for_a_domain_whatever_the_order_of_the_models():
 
 def test_points_are_grey_until_they_are_allocated():
     figure = plot_curves(X, POINTS, [TRUTH, FOUND], NAMES)
-    grey, tinted = ([to_hex(color) for color in axes.collections[0].get_facecolor()] for axes in figure.axes)
+    grey, tinted = (
+        [to_hex(color) for color in axes.collections[0].get_facecolor()] for axes in figure.axes
+    )
     assert grey == [FAINT.lower()]
     assert tinted == [PALETTE[1].lower(), PALETTE[0].lower()]
     assert figure.axes[0].collections[0].get_offsets().tolist() == [[-0.5, 0.1], [0.5, 0.2]]
@@ -42,7 +44,12 @@ def test_points_are_grey_until_they_are_allocated():
 def test_the_legend_names_domains_data_and_the_one_model_where_there_is_one():
     with_average = plot_curves(X, POINTS, [TRUTH, AVERAGE], NAMES).legends[0]
     without = plot_curves(X, POINTS, [TRUTH, FOUND], NAMES).legends[0]
-    assert [text.get_text() for text in with_average.texts] == ["up", "down", "one model for all", "data"]
+    assert [text.get_text() for text in with_average.texts] == [
+        "up",
+        "down",
+        "one model for all",
+        "data",
+    ]
     assert [text.get_text() for text in without.texts] == ["up", "down", "data"]
 
 

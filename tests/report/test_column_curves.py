@@ -29,8 +29,12 @@ def test_numbers_dates_and_categories_agree_with_predictions_on_changed_rows(qua
 def test_values_are_in_the_unit_of_the_column(quantity):
     model, table = quantity
     curve = next(c for c in find_curves(model, model.features_of(table)) if c.column == "dose")
-    assert min(curve.values) == pytest.approx(table["dose"].fillna(table["dose"].median()).quantile(0.02))
-    assert max(curve.values) == pytest.approx(table["dose"].fillna(table["dose"].median()).quantile(0.98))
+    assert min(curve.values) == pytest.approx(
+        table["dose"].fillna(table["dose"].median()).quantile(0.02)
+    )
+    assert max(curve.values) == pytest.approx(
+        table["dose"].fillna(table["dose"].median()).quantile(0.98)
+    )
 
 
 def test_the_column_that_parts_the_contexts_comes_first(quantity):
@@ -40,9 +44,13 @@ def test_the_column_that_parts_the_contexts_comes_first(quantity):
     assert curves[0].parting > 3 * curves[1].parting
 
 
-def test_a_value_that_is_told_by_the_absence_of_others_has_its_name_where_the_table_is_there(quantity):
+def test_a_value_that_is_told_by_the_absence_of_others_has_its_name_where_the_table_is_there(
+    quantity,
+):
     model, table = quantity
-    shorter = np.flatnonzero([name != f"kind = {KINDS[2]}" for name in model.preparation_.feature_names])
+    shorter = np.flatnonzero(
+        [name != f"kind = {KINDS[2]}" for name in model.preparation_.feature_names]
+    )
     kept = model.preparation_.kept
     try:
         object.__setattr__(model.preparation_, "kept", kept[shorter])
@@ -57,7 +65,9 @@ def _kinds(model, X, rows):
     from leaflearn.report.column_curves import _category_values
 
     column = next(c for c in model.preparation_.columns if c.name == "kind")
-    own = np.array([i for i, name in enumerate(model.preparation_.feature_columns) if name == "kind"])
+    own = np.array(
+        [i for i, name in enumerate(model.preparation_.feature_columns) if name == "kind"]
+    )
     return _category_values(model.preparation_, column, X, own, rows)[0]
 
 
@@ -66,11 +76,15 @@ def test_probabilities_of_two_labels_are_told_by_the_second():
     curve = find_curves(model, model.features_of(table))[0]
     assert curve.label == 1
     assert ((curve.answers >= 0) & (curve.answers <= 1)).all()
-    each = model.estimator_.predict_proba_each(model.features_of(table))[:, find_drawn(model.estimator_), 1]
+    each = model.estimator_.predict_proba_each(model.features_of(table))[
+        :, find_drawn(model.estimator_), 1
+    ]
     assert curve.answers.mean(0) == pytest.approx(each.mean(0), abs=0.15)
 
 
 def test_a_shift_is_no_parting_and_a_single_curve_is_measured_by_its_own_ups_and_downs():
     line, share = np.linspace(0.0, 1.0, 11), np.full(11, 1 / 11)
-    assert measure_parting(np.stack([line, line + 7.0], axis=1)[:, :, None], share)[0] == pytest.approx(0.0, abs=1e-12)
+    assert measure_parting(np.stack([line, line + 7.0], axis=1)[:, :, None], share)[
+        0
+    ] == pytest.approx(0.0, abs=1e-12)
     assert measure_parting(line[:, None, None], share)[0] == pytest.approx(line.std())

@@ -35,10 +35,13 @@ def words(section):
 
 
 def test_who_is_not_with_the_most_is_named():
-    assert "<p>Context 1 holds <bdi>site 2</bdi>, <bdi>site 4</bdi>. Context 0 holds all others.</p>" in tell_findings(
-        model([0, 0, 1, 0, 1]), 0
+    assert (
+        "<p>Context 1 holds <bdi>site 2</bdi>, <bdi>site 4</bdi>. Context 0 holds all others.</p>"
+        in tell_findings(model([0, 0, 1, 0, 1]), 0)
     )
-    assert "Context 1 holds site 3. Context 2 holds site 4. Context 0 holds all others." in words(tell_findings(model([0, 0, 0, 1, 2]), 0))
+    assert "Context 1 holds site 3. Context 2 holds site 4. Context 0 holds all others." in words(
+        tell_findings(model([0, 0, 0, 1, 2]), 0)
+    )
 
 
 def test_where_they_are_many_they_are_not():
@@ -63,11 +66,19 @@ def test_one_context_is_not_said_to_be_certain():
 
 def test_errors_stand_with_their_intervals_and_what_these_are():
     two = model([0, 0, 0, 1, 1, 1])
-    two.errors_ = HeldOutErrors("error rate", 0.5, 0.125, 240, 6, (0.4, 0.6), (0.08, 0.2), (0.15, 0.4))
+    two.errors_ = HeldOutErrors(
+        "error rate", 0.5, 0.125, 240, 6, (0.4, 0.6), (0.08, 0.2), (0.15, 0.4)
+    )
     told = words(tell_findings(two, 0))
-    assert "Error of one model for all50 % of new answers are wrong 95 % interval: 40 % to 60 %" in told
+    assert (
+        "Error of one model for all50 % of new answers are wrong 95 % interval: 40 % to 60 %"
+        in told
+    )
     assert "Error with the contexts12 % of new answers are wrong 95 % interval: 8 % to 20 %" in told
-    assert "With the contexts the error is 75 % smaller than that of one model for all (95 % interval: 60 % to 85 %)." in told
+    assert (
+        "With the contexts the error is 75 % smaller than that of one model for all (95 % interval: 60 % to 85 %)."
+        in told
+    )
     assert "between the 6 groups with held-out rows. With so few groups it is rough." in told
 
 
@@ -80,7 +91,9 @@ def test_errors_of_too_few_groups_stand_without_and_it_says_why():
 
 
 def test_where_the_contexts_differ_comes_right_after_how_many():
-    section = tell_findings(model([0, 1]), 0, ["The contexts differ most in <bdi>dose</bdi>.", "So they do."])
+    section = tell_findings(
+        model([0, 1]), 0, ["The contexts differ most in <bdi>dose</bdi>.", "So they do."]
+    )
     assert re.search(
         r"</p><p class='where'>The contexts differ most in <bdi>dose</bdi>\. So they do\. <a href='#disagreement'>See the charts\.</a></p>",
         section,
@@ -91,6 +104,9 @@ def test_where_the_contexts_differ_comes_right_after_how_many():
 def test_commands_name_the_folder_and_what_is_to_be_filled_in():
     told = words(tell_findings(model([0, 1]), 0, place="my model"))
     assert "leaflearn identify &#x27;my model&#x27; FEW.csv" in told
-    assert "Fill in FEW.csv: your table of these rows, with their effect, and with site where they are of several sources;" in told
+    assert (
+        "Fill in FEW.csv: your table of these rows, with their effect, and with site where they are of several sources;"
+        in told
+    )
     assert "MODEL" not in told
     assert "MODEL: the folder that the model is in." in words(tell_findings(model([0, 1]), 0))

@@ -34,19 +34,40 @@ def test_colours_are_those_of_the_page(svg):
     assert 'stroke="var(--context-3)"' in svg
     assert 'stroke="currentColor"' in svg
     assert "var(--soft)" in svg
-    given = {value for element in ElementTree.fromstring(svg).iter() for value in element.attrib.values()}
+    given = {
+        value for element in ElementTree.fromstring(svg).iter() for value in element.attrib.values()
+    }
     assert not given & {INK, SOFT, color_of_context(3)}
 
 
 def test_there_are_no_styles_name_spaces_or_metadata(svg):
     root = ElementTree.fromstring(svg)
-    assert {element.tag for element in root.iter()} <= {"svg", "title", "desc", "g", "path", "defs", "use", "text", "clipPath", "rect"}
-    assert not [key for element in root.iter() for key in element.attrib if key in ("style", "width", "height") and element.tag != "rect"]
+    assert {element.tag for element in root.iter()} <= {
+        "svg",
+        "title",
+        "desc",
+        "g",
+        "path",
+        "defs",
+        "use",
+        "text",
+        "clipPath",
+        "rect",
+    }
+    assert not [
+        key
+        for element in root.iter()
+        for key in element.attrib
+        if key in ("style", "width", "height") and element.tag != "rect"
+    ]
 
 
 def test_identifiers_begin_with_the_name_and_are_all_pointed_to(svg):
     root = ElementTree.fromstring(svg)
     identifiers = {element.get("id") for element in root.iter() if element.get("id")}
-    pointed = set(re.findall(r'(?:url\(|href=")#([^")]+)', svg)) | {"mine-title", "mine-description"}
+    pointed = set(re.findall(r'(?:url\(|href=")#([^")]+)', svg)) | {
+        "mine-title",
+        "mine-description",
+    }
     assert identifiers == pointed
     assert all(identifier.startswith("mine-") for identifier in identifiers)

@@ -8,7 +8,9 @@ from leaflearn.report.interval_words import explain_intervals, tell_gain
 from leaflearn.tabular.held_out_errors import ErrorsOfContext, HeldOutErrors
 
 PARTS = tuple(ErrorsOfContext(k, n_rows=120, n_groups=15, own=0.25, one_model=0.5) for k in (0, 1))
-ERRORS = HeldOutErrors("error rate", 0.5, 0.25, 240, n_groups=30, ratio_interval=(0.4, 0.625), by_context=PARTS)
+ERRORS = HeldOutErrors(
+    "error rate", 0.5, 0.25, 240, n_groups=30, ratio_interval=(0.4, 0.625), by_context=PARTS
+)
 
 
 def plain(text):
@@ -18,7 +20,11 @@ def plain(text):
 @pytest.mark.parametrize(
     ("contexts", "ratio", "sentence"),
     [
-        (0.25, (0.4, 0.625), "With the contexts the error is 50 % smaller than that of one model for all (95 % interval: 38 % to 60 %)."),
+        (
+            0.25,
+            (0.4, 0.625),
+            "With the contexts the error is 50 % smaller than that of one model for all (95 % interval: 38 % to 60 %).",
+        ),
         (0.25, None, "With the contexts the error is 50 % smaller than that of one model for all."),
         (
             0.25,
@@ -26,9 +32,17 @@ def plain(text):
             "With the contexts the error is 50 % smaller than that of one model for all, but that may be chance: the 95 % interval goes "
             "from 80 % smaller to 25 % larger.",
         ),
-        (0.48, (0.9, 1.02), "The contexts hardly lower the error: one model for all does about as well."),
+        (
+            0.48,
+            (0.9, 1.02),
+            "The contexts hardly lower the error: one model for all does about as well.",
+        ),
         (0.0, None, "With the contexts the error is 100 % smaller than that of one model for all."),
-        (0.6, (1.1, 1.3), "The contexts hardly lower the error: one model for all does about as well."),
+        (
+            0.6,
+            (1.1, 1.3),
+            "The contexts hardly lower the error: one model for all does about as well.",
+        ),
     ],
 )
 def test_what_the_contexts_are_worth(contexts, ratio, sentence):
@@ -40,15 +54,23 @@ def test_what_an_interval_is_and_what_it_rests_on():
         "A 95 % interval is where the error would lie on many more groups like these; it misses about 5 times in 100. It is judged by how "
         "much the error differs between the 30 groups with held-out rows, with the contexts as they are."
     )
-    assert plain(explain_intervals(replace(ERRORS, by_context=PARTS[:1]))).endswith("between the 30 groups with held-out rows.")
+    assert plain(explain_intervals(replace(ERRORS, by_context=PARTS[:1]))).endswith(
+        "between the 30 groups with held-out rows."
+    )
 
 
 @pytest.mark.parametrize(
     ("n_groups", "end"),
     [
         (9, " With so few groups it is rough."),
-        (4, "The held-out rows are of 4 groups, too few for a 95 % interval: other groups may give quite another error."),
-        (1, "The held-out rows are of 1 group, too few for a 95 % interval: other groups may give quite another error."),
+        (
+            4,
+            "The held-out rows are of 4 groups, too few for a 95 % interval: other groups may give quite another error.",
+        ),
+        (
+            1,
+            "The held-out rows are of 1 group, too few for a 95 % interval: other groups may give quite another error.",
+        ),
         (0, "The model was saved before errors had intervals; fit it again to have them."),
     ],
 )

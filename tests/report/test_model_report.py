@@ -65,7 +65,9 @@ class Page(HTMLParser):
 
     @property
     def words(self):
-        return " ".join(" ".join(text for tag, text in self.texts if tag not in ("script", "style")).split())
+        return " ".join(
+            " ".join(text for tag, text in self.texts if tag not in ("script", "style")).split()
+        )
 
 
 @pytest.fixture(scope="module")
@@ -91,11 +93,19 @@ def tame_page(tame):
 @pytest.fixture(scope="module", params=["quantity", "label", "quantity without its table"])
 def page(request):
     model, table = request.getfixturevalue(request.param.split()[0])
-    return render_report(model, None if "without" in request.param else table, Origin("model</script>", "<i>data.csv"))
+    return render_report(
+        model,
+        None if "without" in request.param else table,
+        Origin("model</script>", "<i>data.csv"),
+    )
 
 
 def read_groups(page):
-    return json.loads(re.search(r"<script type='application/json' id='group-data'>(.*?)</script>", page, re.DOTALL).group(1))
+    return json.loads(
+        re.search(
+            r"<script type='application/json' id='group-data'>(.*?)</script>", page, re.DOTALL
+        ).group(1)
+    )
 
 
 # ---- what it tells -----------------------------------------------------------------------------------------------------------------------
@@ -116,7 +126,10 @@ def test_it_tells_how_many_how_sure_and_what_one_model_would_do(tame, tame_page)
     assert "Contexts 2 with 7 and 5 groups" in words
     assert "Sure 100 % of the groups are at least 90 % sure of their context" in words
     smaller = round(100 * (1 - model.errors_.contexts / model.errors_.one_model))
-    assert f"With the contexts the error is {smaller} % smaller than that of one model for all (95 % interval: " in words
+    assert (
+        f"With the contexts the error is {smaller} % smaller than that of one model for all (95 % interval: "
+        in words
+    )
     low, high = model.errors_.contexts_interval
     assert f"typical error of a new answer 95 % interval: {low:.3g} to {high:.3g}" in words
     assert f"Measured on {model.errors_.n_rows} rows that were held out inside the groups" in words
@@ -125,17 +138,26 @@ def test_it_tells_how_many_how_sure_and_what_one_model_would_do(tame, tame_page)
 def test_it_says_in_words_how_contexts_differ_along_the_telling_column(tame_page):
     words = Page(tame_page).words
     assert "The charts are of the columns along which the contexts part most, dose first." in words
-    assert re.search(r"effect rises along dose , from -[\d.]+ \(at [\d.]+\) to [\d.]+ \(at [\d.]+\)\.", words)
-    assert re.search(r"effect falls along dose , from [\d.]+ \(at [\d.]+\) to -[\d.]+ \(at [\d.]+\)\.", words)
+    assert re.search(
+        r"effect rises along dose , from -[\d.]+ \(at [\d.]+\) to [\d.]+ \(at [\d.]+\)\.", words
+    )
+    assert re.search(
+        r"effect falls along dose , from [\d.]+ \(at [\d.]+\) to -[\d.]+ \(at [\d.]+\)\.", words
+    )
 
 
 def test_examples_are_rows_of_the_table_with_the_answers_that_predict_gives(tame, tame_page):
     model, table = tame
-    rows = re.findall(r"<tr>(.*?)</tr>", tame_page.split("Rows on which the contexts disagree</caption>")[1].split("</table>")[0])[1:]
+    rows = re.findall(
+        r"<tr>(.*?)</tr>",
+        tame_page.split("Rows on which the contexts disagree</caption>")[1].split("</table>")[0],
+    )[1:]
     assert len(rows) == 6
     each = model.predict(table, each=True)
     for row in rows:
-        number, site, *_, truth, first, second = [re.sub("<[^>]*>", "", cell) for cell in re.findall(r"<t[hd].*?>(.*?)</t[hd]>", row)]
+        number, site, *_, truth, first, second = [
+            re.sub("<[^>]*>", "", cell) for cell in re.findall(r"<t[hd].*?>(.*?)</t[hd]>", row)
+        ]
         place = int(number) - 1
         assert table["site"][place] == site
         assert float(truth) == pytest.approx(table["effect"][place], abs=0.06)
@@ -155,7 +177,10 @@ def test_the_groups_are_those_of_the_model_with_the_least_sure_first(tame, tame_
 
 def test_without_the_table_there_are_curves_but_no_examples(tame, tame_page):
     alone, with_table = Page(render_report(tame[0], None, Origin())), Page(tame_page)
-    assert "Write this page with the training table to see rows on which the contexts answer most differently." in alone.words
+    assert (
+        "Write this page with the training table to see rows on which the contexts answer most differently."
+        in alone.words
+    )
     assert len(alone.of("svg")) > 5
     assert sum(a.get("id") == "curve-0-title" for a in alone.of("title")) == 1
     assert "Rows on which the contexts disagree" not in alone.words
@@ -165,13 +190,18 @@ def test_without_the_table_there_are_curves_but_no_examples(tame, tame_page):
 def test_a_model_that_kept_no_rows_says_what_to_do(tame):
     model = copy.copy(tame[0])
     model.estimator_ = copy.copy(model.estimator_)
-    model.estimator_.memory_ = None
+    model.estimator_.replay_buffer_ = None
     words = Page(render_report(model, None, Origin())).words
-    assert "The model keeps none of its training rows. Write this page with the training table to see where the contexts part." in words
+    assert (
+        "The model keeps none of its training rows. Write this page with the training table to see where the contexts part."
+        in words
+    )
 
 
 def test_one_context_is_told_as_such():
-    table = pandas.DataFrame({"site": np.repeat(np.arange(8), 5), "dose": np.linspace(0.0, 1.0, 40)})
+    table = pandas.DataFrame(
+        {"site": np.repeat(np.arange(8), 5), "dose": np.linspace(0.0, 1.0, 40)}
+    )
     table["effect"] = 2.0 * table["dose"]
     model = TableModel("effect", "site", contexts=1, local_model="linear").fit(table)
     found = Page(render_report(model, table, Origin()))
@@ -195,7 +225,10 @@ def test_warnings_of_the_data_and_doubts_of_the_fit_come_with_advice(tame):
     model.estimator_.converged_ = False
     table.loc[[3, 7], "effect"] = np.nan
     found = Page(render_report(model, table, Origin()))
-    assert "The target 'effect' is missing in 2 of 120 rows, which were left out. Check these cells" in found.words
+    assert (
+        "The target 'effect' is missing in 2 of 120 rows, which were left out. Check these cells"
+        in found.words
+    )
     assert "The fit: The checks at the end of the fit speak against the contexts" in found.words
     assert "The fit has doubts about itself." in found.words
 
@@ -204,7 +237,9 @@ def test_warnings_that_the_model_has_kept_stand_in_for_the_general_one(tame):
     model = copy.copy(tame[0])
     model.estimator_ = copy.copy(model.estimator_)
     model.estimator_.converged_ = False
-    model.warnings_ = ["The contexts may not be the right ones. 3 contexts explain unseen rows clearly better than 2; raise --contexts."]
+    model.warnings_ = [
+        "The contexts may not be the right ones. 3 contexts explain unseen rows clearly better than 2; raise --contexts."
+    ]
     words = Page(render_report(model, None, Origin())).words
     assert "3 contexts explain unseen rows clearly better than 2; raise --contexts." in words
     assert "The checks at the end of the fit" not in words
@@ -233,7 +268,9 @@ def test_kept_warnings_are_told_once_each_with_the_advice_that_suits_them(tame):
 
 def test_a_warning_of_single_rows_is_a_doubt_where_contexts_were_found_in_them(tame):
     model = copy.copy(tame[0])
-    model.warnings_ = ["No column of groups was given, so every row is a group of its own; single rows hardly tell contexts apart."]
+    model.warnings_ = [
+        "No column of groups was given, so every row is a group of its own; single rows hardly tell contexts apart."
+    ]
     assert not collect_notices(model, None)[0].is_about_the_fit
     model.group_sizes_ = np.ones_like(model.group_sizes_)
     (notice,) = collect_notices(model, None)
@@ -247,7 +284,9 @@ def test_who_asked_for_auto_is_not_advised_to(tame):
     advice = {}
     for model.contexts in (2, "auto"):
         advice[model.contexts] = collect_notices(model, None)[0].advice
-    assert advice[2].startswith("Fit again with <code>--contexts auto</code> or another <code>--seed</code> and compare;")
+    assert advice[2].startswith(
+        "Fit again with <code>--contexts auto</code> or another <code>--seed</code> and compare;"
+    )
     assert advice["auto"].startswith("Fit again with another <code>--seed</code> and compare;")
 
 
@@ -256,14 +295,20 @@ def test_each_context_has_its_errors_with_intervals(tame, tame_page):
     cells = re.findall(r"<td class='number'>(.*?)</td>", rows)
     parts = tame[0].errors_.by_context
     assert [part.n_groups for part in parts] == [7, 5]
-    shown = [f"{part.own:.3g} ({part.own_interval[0]:.3g} to {part.own_interval[1]:.3g})" for part in parts]
+    shown = [
+        f"{part.own:.3g} ({part.own_interval[0]:.3g} to {part.own_interval[1]:.3g})"
+        for part in parts
+    ]
     assert [cells[0], cells[4]] == shown
     assert "In brackets: 95 % intervals, as explained above." in Page(tame_page).words
 
 
 def test_the_command_can_be_typed_again(tame):
     page = Page(render_report(tame[0], None, Origin("my model", "trial.csv")))
-    assert "leaflearn fit trial.csv --target effect --group site --contexts 2 --local-model linear" in page.words
+    assert (
+        "leaflearn fit trial.csv --target effect --group site --contexts 2 --local-model linear"
+        in page.words
+    )
     assert "--features dose,kind,day --seed 0 -o 'my model'" in page.words
     assert tame[0].estimator_._fingerprint in page.words
 
@@ -276,7 +321,12 @@ def test_names_are_text_and_nothing_else(page):
     tags = {tag for tag, _ in found.elements}
     assert not tags & {"img", "b", "i", "u", "iframe", "object", "embed", "link", "base"}
     assert len(found.of("script")) == 2
-    assert not [key for _, attributes in found.elements for key in attributes if key.startswith("on") or key in ("style", "srcdoc")]
+    assert not [
+        key
+        for _, attributes in found.elements
+        for key in attributes
+        if key.startswith("on") or key in ("style", "srcdoc")
+    ]
     assert len(found.of("title")) == 1 + sum(a.get("class") == "chart" for a in found.of("svg"))
 
 
@@ -346,7 +396,11 @@ def enlarge(model, n_groups, name):
     model.estimator_ = estimator = copy.copy(model.estimator_)
     repeats = -(-n_groups // len(estimator.groups_))
     for attribute in ("contexts_", "probabilities_", "_scores"):
-        setattr(estimator, attribute, np.concatenate([getattr(estimator, attribute)] * repeats)[:n_groups])
+        setattr(
+            estimator,
+            attribute,
+            np.concatenate([getattr(estimator, attribute)] * repeats)[:n_groups],
+        )
     estimator.groups_ = np.array([name.format(i) for i in range(n_groups)])
     model.group_sizes_ = np.tile(model.group_sizes_, repeats)[:n_groups]
     return model
@@ -361,7 +415,9 @@ def test_ten_thousand_groups_stay_below_three_megabytes(tame, name):
 
 def test_of_more_groups_than_fit_the_least_sure_are_listed(tame):
     model = enlarge(tame[0], 25_000, "row {}")
-    model.estimator_._scores = np.stack([np.zeros(25_000), np.arange(25_000.0)], axis=1) * model.estimator_._evidence_unit
+    model.estimator_._scores = (
+        np.stack([np.zeros(25_000), np.arange(25_000.0)], axis=1) * model.estimator_._evidence_unit
+    )
     page = render_report(model, None, Origin())
     assert "Of 25,000 groups, the 20,000 least sure ones are listed." in Page(page).words
     assert max(read_groups(page)["margin"]) == pytest.approx(19_999, rel=1e-3)
@@ -375,7 +431,12 @@ def test_the_same_model_and_table_give_the_same_page(tame, tame_page, tmp_path):
 def test_a_table_that_cannot_be_of_the_model_is_refused_and_the_old_page_stays(tame, tmp_path):
     path = tmp_path / "report.html"
     path.write_text("old")
-    with pytest.raises(ValueError, match=re.escape("There is no column 'dose' in the table. There are: 'site', 'kind', 'day', 'effect'.")):
+    with pytest.raises(
+        ValueError,
+        match=re.escape(
+            "There is no column 'dose' in the table. There are: 'site', 'kind', 'day', 'effect'."
+        ),
+    ):
         write_report(tame[0], tame[1].drop(columns="dose"), path)
     assert path.read_text() == "old"
     assert [file.name for file in tmp_path.iterdir()] == ["report.html"]

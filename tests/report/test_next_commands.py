@@ -6,10 +6,24 @@ from types import SimpleNamespace
 import pytest
 
 from leaflearn.report.next_commands import NEW, quote_path, write_command
-from leaflearn.tabular.images import PictureFiles
+from leaflearn.tabular.images import ImageFiles
 
 
-@pytest.mark.parametrize("place", ["model", "my model", "it's", "$HOME; rm *", "two\nlines", "*", "~user", "שלום 🙂", "-o", "--each"])
+@pytest.mark.parametrize(
+    "place",
+    [
+        "model",
+        "my model",
+        "it's",
+        "$HOME; rm *",
+        "two\nlines",
+        "*",
+        "~user",
+        "שלום 🙂",
+        "-o",
+        "--each",
+    ],
+)
 def test_a_shell_reads_the_path_that_was_given(place):
     (word,) = shlex.split(quote_path(place))
     assert word.removeprefix("./") == place
@@ -26,5 +40,13 @@ def test_a_shell_reads_the_path_that_was_given(place):
     ],
 )
 def test_options_that_a_model_cannot_do_without_come_along(verb, pictures, local_model, options):
-    model = SimpleNamespace(preparation_=PictureFiles("file") if pictures else None, local_model_=local_model)
-    assert shlex.split(write_command(model, verb, "my model", NEW)) == ["leaflearn", verb, "my model", "NEW.csv", *options]
+    model = SimpleNamespace(
+        preparation_=ImageFiles("file") if pictures else None, local_model_=local_model
+    )
+    assert shlex.split(write_command(model, verb, "my model", NEW)) == [
+        "leaflearn",
+        verb,
+        "my model",
+        "NEW.csv",
+        *options,
+    ]

@@ -9,7 +9,14 @@ from matplotlib.figure import Figure
 from leaflearn.report.page import Picture, Section, render_page, to_png
 
 PICTURE = Picture("a.png", b"\x89PNG not really", 'A "caption" with <marks>')
-SECTION = Section("Head & shoulders", "Why.", "What came of it.", [("learner", "up"), ("LEAF", "0.1 < 0.2")], "Of what.", [PICTURE])
+SECTION = Section(
+    "Head & shoulders",
+    "Why.",
+    "What came of it.",
+    [("learner", "up"), ("LEAF", "0.1 < 0.2")],
+    "Of what.",
+    [PICTURE],
+)
 
 
 class Outline(HTMLParser):

@@ -82,13 +82,21 @@ def test_numbers_with_some_slips_are_numbers_and_the_slips_are_told():
 
 @pytest.mark.parametrize("bad", [np.inf, -np.inf, "inf", "1e999"])
 def test_an_infinite_number_is_refused_with_its_row(bad):
-    frame = pandas.DataFrame({"a": ["1", "2", bad, "3"] if isinstance(bad, str) else [1.0, 2.0, bad, 3.0]})
-    with pytest.raises(ValueError, match=r"^Column 'a' holds an infinite number in row 3; correct it, or leave the column out\.$"):
+    frame = pandas.DataFrame(
+        {"a": ["1", "2", bad, "3"] if isinstance(bad, str) else [1.0, 2.0, bad, 3.0]}
+    )
+    with pytest.raises(
+        ValueError,
+        match=r"^Column 'a' holds an infinite number in row 3; correct it, or leave the column out\.$",
+    ):
         read_column(frame, Column("a", "number"))
 
 
 def test_a_number_whose_square_overflows_is_refused_too():
-    with pytest.raises(ValueError, match=r"^Column 'a' holds the number 1e\+300, which is too large, in row 1; correct it, or"):
+    with pytest.raises(
+        ValueError,
+        match=r"^Column 'a' holds the number 1e\+300, which is too large, in row 1; correct it, or",
+    ):
         read_column(pandas.DataFrame({"a": [1e300]}), Column("a", "number"))
 
 

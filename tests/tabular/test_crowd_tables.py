@@ -29,7 +29,9 @@ def make_answers(n_conventions=2, n_each=30, differ=0.4, wrong=0.0, seed=0, n_wo
     worker = np.repeat(np.arange(n_workers), n_each)
     truth = rng.permutation(np.arange(n_workers) % n_conventions)
     answer = conventions[truth[worker], item] ^ (rng.random(len(item)) < wrong)
-    table = pandas.DataFrame({"item": [f"item {i}" for i in item], "worker": [f"w{w:03}" for w in worker]})
+    table = pandas.DataFrame(
+        {"item": [f"item {i}" for i in item], "worker": [f"w{w:03}" for w in worker]}
+    )
     return table.assign(label=np.where(answer, "yes", "no")), truth, conventions
 
 
@@ -52,7 +54,9 @@ def test_two_conventions_come_apart(seed):
     assert allocation_agreement(model.estimator_.contexts_, truth) == 1.0
     assert model.estimator_.converged_
     assert model.errors_.contexts < 0.5 * model.errors_.one_model
-    each = model.predict(pandas.DataFrame({"item": [f"item {i}" for i in range(N_ITEMS)]}), each=True)
+    each = model.predict(
+        pandas.DataFrame({"item": [f"item {i}" for i in range(N_ITEMS)]}), each=True
+    )
     disputed = (each["prediction_0"] != each["prediction_1"]).to_numpy()
     assert np.mean(disputed == (conventions[0] != conventions[1])) > 0.85
 
@@ -72,10 +76,12 @@ def test_three_conventions_are_three_contexts():
 def test_items_may_be_numbers_and_labels_quantities():
     table, truth, _ = make_answers()
     table["item"] = table["item"].str.removeprefix("item ").astype(int)
-    table["label"] = (table["label"] == "yes") + np.random.default_rng(0).normal(0.0, 0.2, len(table))
+    table["label"] = (table["label"] == "yes") + np.random.default_rng(0).normal(
+        0.0, 0.2, len(table)
+    )
     for name in ("item", "thing"):
         model = fit(table.rename(columns={"item": name}))
-        assert (model.target_.task, model.telling_columns_) == ("regression", [name])
+        assert (model.target_.task, model.informative_columns_) == ("regression", [name])
         assert allocation_agreement(model.estimator_.contexts_, truth) == 1.0
 
 
@@ -83,9 +89,19 @@ def test_a_new_worker_is_identified_and_an_unknown_item_is_no_error():
     table, truth, conventions = make_answers()
     model = fit(table)
     first = model.estimator_.contexts_[truth == 0][0]
-    few = pandas.DataFrame({"item": [f"item {i}" for i in range(40)], "worker": "new", "label": np.where(conventions[0][:40], "yes", "no")})
+    few = pandas.DataFrame(
+        {
+            "item": [f"item {i}" for i in range(40)],
+            "worker": "new",
+            "label": np.where(conventions[0][:40], "yes", "no"),
+        }
+    )
     assert model.identify(few)["context"].tolist() == [first]
-    assert model.predict(pandas.DataFrame({"item": ["never seen", None]}), context=0)["prediction"].isin(["yes", "no"]).all()
+    assert (
+        model.predict(pandas.DataFrame({"item": ["never seen", None]}), context=0)["prediction"]
+        .isin(["yes", "no"])
+        .all()
+    )
 
 
 def test_a_model_of_items_survives_its_folder(tmp_path):
@@ -93,8 +109,10 @@ def test_a_model_of_items_survives_its_folder(tmp_path):
     model = fit(table)
     model.save(tmp_path / "model")
     again = TableModel.load(tmp_path / "model")
-    pandas.testing.assert_frame_equal(again.predict(table, each=True), model.predict(table, each=True))
-    assert again.telling_columns_ == ["item"]
+    pandas.testing.assert_frame_equal(
+        again.predict(table, each=True), model.predict(table, each=True)
+    )
+    assert again.informative_columns_ == ["item"]
     assert form_of(again, "item") == ITEM
 
 
@@ -115,18 +133,24 @@ def test_columns_that_describe_items_well_enough_are_learnt_from_instead():
     table = describe(table, length=length, tone=tone)
     sides = np.where(np.repeat(truth, 30) == 0, table["length"], table["tone"]) > 0
     with pytest.warns(TableWarning) as caught:
-        model = TableModel("label", "worker", contexts=2, local_model="linear").fit(table.assign(label=np.where(sides, "yes", "no")))
-    assert [str(warning.message) for warning in caught] == [f"Columns were left out: 'item' ({DESCRIBED})."]
-    assert set(model.telling_columns_) == {"length", "tone"}
+        model = TableModel("label", "worker", contexts=2, local_model="linear").fit(
+            table.assign(label=np.where(sides, "yes", "no"))
+        )
+    assert [str(warning.message) for warning in caught] == [
+        f"Columns were left out: 'item' ({DESCRIBED})."
+    ]
+    assert set(model.informative_columns_) == {"length", "tone"}
     assert allocation_agreement(model.estimator_.contexts_, truth) == 1.0
 
 
 def test_items_are_told_apart_where_other_columns_do_not_describe_them():
     rng = np.random.default_rng(0)
     table, truth, _ = make_answers()
-    table = describe(table, length=rng.normal(size=N_ITEMS), section=rng.choice(list("abc"), N_ITEMS))
+    table = describe(
+        table, length=rng.normal(size=N_ITEMS), section=rng.choice(list("abc"), N_ITEMS)
+    )
     model = fit(table)
-    assert model.telling_columns_ == ["item", "length", "section"]
+    assert model.informative_columns_ == ["item", "length", "section"]
     assert allocation_agreement(model.estimator_.contexts_, truth) == 1.0
 
 
@@ -136,7 +160,9 @@ def test_what_is_of_the_answer_or_the_worker_is_left_out():
     table["age"] = table["worker"].str.removeprefix("w").astype(int) % 7
     with pytest.warns(TableWarning) as caught:
         model = TableModel("label", "worker").fit(table)
-    assert [str(warning.message) for warning in caught] == [f"Columns were left out: 'seconds', 'age' ({OF_ANSWERS})."]
+    assert [str(warning.message) for warning in caught] == [
+        f"Columns were left out: 'seconds', 'age' ({OF_ANSWERS})."
+    ]
     assert allocation_agreement(model.estimator_.contexts_, truth) == 1.0
 
 
@@ -158,10 +184,18 @@ def test_a_column_of_answers_that_goes_with_the_label_is_told_with_advice():
 
 def test_workers_who_share_no_item_cannot_be_compared():
     table, _, _ = make_answers()
-    with pytest.raises(ValueError, match=r"^No two groups in 'worker' have a value of 'item' in common, so no group can be compared "):
-        TableModel("label", "worker").fit(table.assign(item=[f"item {i}" for i in range(len(table))]))
+    with pytest.raises(
+        ValueError,
+        match=r"^No two groups in 'worker' have a value of 'item' in common, so no group can be compared ",
+    ):
+        TableModel("label", "worker").fit(
+            table.assign(item=[f"item {i}" for i in range(len(table))])
+        )
     half = np.where(table["worker"] < "w020", "A ", "B ") + table["item"]
-    with pytest.warns(TableWarning, match=r"^The groups in 'worker' fall into 2 sets without a value of 'item' in common, so contexts "):
+    with pytest.warns(
+        TableWarning,
+        match=r"^The groups in 'worker' fall into 2 sets without a value of 'item' in common, so contexts ",
+    ):
         TableModel("label", "worker").fit(table.assign(item=half))
 
 
@@ -175,12 +209,17 @@ def test_two_answers_each_are_too_few():
     )
     with warnings.catch_warnings():
         warnings.simplefilter("error", RecoveryWarning)
-        TableModel("label", "worker", contexts=1).fit(table)  # who asks for one context needs no more
+        TableModel("label", "worker", contexts=1).fit(
+            table
+        )  # who asks for one context needs no more
 
 
 def test_single_answers_are_warned_of():
     table, _, _ = make_answers(n_each=1, n_workers=300)
-    with pytest.warns(TableWarning, match=r"^Every group in 'worker' has one row, and single rows hardly tell contexts apart;"):
+    with pytest.warns(
+        TableWarning,
+        match=r"^Every group in 'worker' has one row, and single rows hardly tell contexts apart;",
+    ):
         TableModel("label", "worker", contexts=1, local_model="linear").fit(table)
 
 
@@ -196,7 +235,9 @@ def test_one_hot_inputs_of_an_estimator_are_searched_by_counting():
     table, truth, _ = make_answers()
     X = pandas.get_dummies(table["item"])
     for inputs in (X, X.to_numpy(dtype=float)):
-        leaf = LeafClassifier(local_model=LogisticRegression(C=10), random_state=0).fit(inputs, table["label"], groups=table["worker"])
+        leaf = LeafClassifier(local_model=LogisticRegression(C=10), random_state=0).fit(
+            inputs, table["label"], groups=table["worker"]
+        )
         assert leaf.init_.startswith("conflict: mean answers to the items in 2 contexts leave ")
         assert allocation_agreement(leaf.contexts_, truth) == 1.0
 
@@ -205,10 +246,34 @@ def test_the_command_finds_them_too(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     table, truth, _ = make_answers(differ=0.5, seed=7)
     table.to_csv("answers.csv", index=False)
-    assert run(["fit", "answers.csv", "--target", "label", "--group", "worker", "-o", "model", "--json", "--report", "page.html"]) == 0
+    assert (
+        run(
+            [
+                "fit",
+                "answers.csv",
+                "--target",
+                "label",
+                "--group",
+                "worker",
+                "-o",
+                "model",
+                "--json",
+                "--report",
+                "page.html",
+            ]
+        )
+        == 0
+    )
     answer = json.loads(capsys.readouterr().out)
-    assert (answer["n_contexts"], answer["local_model"], answer["columns"], answer["warnings"]) == (2, "linear", ["item"], [])
+    assert (answer["n_contexts"], answer["local_model"], answer["columns"], answer["warnings"]) == (
+        2,
+        "linear",
+        ["item"],
+        [],
+    )
     first = {group["group"] for group in answer["contexts"][0]["groups"]}
     names = np.array(sorted(set(table["worker"])))
     assert first in ({*names[truth == 0]}, {*names[truth == 1]})
-    assert "values on which they differ less are not drawn." in (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "values on which they differ less are not drawn." in (tmp_path / "page.html").read_text(
+        encoding="utf-8"
+    )

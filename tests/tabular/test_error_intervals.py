@@ -9,7 +9,11 @@ from leaflearn.tabular.error_intervals import FEWEST_GROUPS, find_interval, find
 def draw_rate(rng, m, share, likeness):
     """Wrong rows of m groups, whose own shares differ the more, the larger the likeness of their rows."""
     rows = rng.integers(3, 8, m)
-    own = rng.beta(share * (1 / likeness - 1), (1 - share) * (1 / likeness - 1), m) if likeness else np.full(m, share)
+    own = (
+        rng.beta(share * (1 / likeness - 1), (1 - share) * (1 / likeness - 1), m)
+        if likeness
+        else np.full(m, share)
+    )
     return rng.binomial(rows, own).astype(float), rows.astype(float)
 
 
@@ -64,7 +68,9 @@ def test_no_error_seen_is_not_no_error_at_all(wrong):
 
 def test_rows_that_are_wrong_together_say_less():
     rows, spread, together = np.full(20, 5.0), np.ones(20), np.repeat([5.0, 0.0], [4, 16])
-    wide, narrow = (np.ptp(find_interval(wrong, rows, is_rate=True)) for wrong in (together, spread))
+    wide, narrow = (
+        np.ptp(find_interval(wrong, rows, is_rate=True)) for wrong in (together, spread)
+    )
     assert wide > 1.5 * narrow
 
 
@@ -99,7 +105,10 @@ def test_a_ratio_turned_over_has_its_ends_turned_over(is_rate):
 def test_groups_that_are_hard_for_both_do_not_blur_what_one_saves():
     """Both errors are of the same rows: their own intervals overlap, and yet one is surely half of the other."""
     hard = np.array([1.0, 2.0, 9.0, 1.0, 30.0, 2.0, 1.0, 12.0])
-    one, each = find_interval(4 * hard, np.full(8, 5.0), is_rate=False), find_interval(hard, np.full(8, 5.0), is_rate=False)
+    one, each = (
+        find_interval(4 * hard, np.full(8, 5.0), is_rate=False),
+        find_interval(hard, np.full(8, 5.0), is_rate=False),
+    )
     assert one[0] < each[1]
     assert find_interval_of_ratio(hard, 4 * hard, is_rate=False) == pytest.approx((0.5, 0.5))
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from leaflearn.tabular.feature_choice import choose_features, find_telling_features
+from leaflearn.tabular.feature_choice import choose_features, find_informative_features
 
 
 @pytest.fixture
@@ -35,16 +35,18 @@ def test_telling_features_are_those_that_matter_and_those_of_the_group(rows):
     features, group, sign, rng = rows
     features = np.column_stack([features, group % 3])  # nothing inside a group tells of it
     y = sign * features[:, 7] + 0.3 * rng.normal(size=240)
-    found = find_telling_features(features, y, group, seed=0)
+    found = find_informative_features(features, y, group, seed=0)
     assert {7, 40} <= set(found.tolist())
     assert len(found) <= 4
 
 
 def test_where_nothing_tells_all_are_kept(rows):
     features, group, _, rng = rows
-    assert len(find_telling_features(features[:, :5], rng.normal(size=240), group, seed=0)) == 5
+    assert len(find_informative_features(features[:, :5], rng.normal(size=240), group, seed=0)) == 5
 
 
 def test_single_rows_are_taken_together(rows):
     features, _, _, _ = rows
-    assert find_telling_features(features[:, :8], features[:, 3], np.arange(240), seed=0).tolist() == [3]
+    assert find_informative_features(
+        features[:, :8], features[:, 3], np.arange(240), seed=0
+    ).tolist() == [3]

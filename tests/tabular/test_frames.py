@@ -45,7 +45,11 @@ KINDS = {
 def cells(frame):
     """Cells as texts, holes as None, dates without their hour."""
     return {
-        name: [None if pandas.isna(cell) else str(cell).removesuffix(" 00:00:00") for cell in frame[name].astype(object)] for name in frame
+        name: [
+            None if pandas.isna(cell) else str(cell).removesuffix(" 00:00:00")
+            for cell in frame[name].astype(object)
+        ]
+        for name in frame
     }
 
 
@@ -79,12 +83,17 @@ def test_polars_needs_no_pyarrow(monkeypatch):
 
 def test_rows_are_matched_by_their_place_and_not_by_their_number():
     shuffled = pandas.Series([1.0, 2.0], index=[7, 3])
-    assert to_frame({"a": shuffled, "b": [10, 20]}).to_numpy().tolist() == [[1.0, 10.0], [2.0, 20.0]]
+    assert to_frame({"a": shuffled, "b": [10, 20]}).to_numpy().tolist() == [
+        [1.0, 10.0],
+        [2.0, 20.0],
+    ]
     assert to_frame(pandas.DataFrame({"a": shuffled})).index.tolist() == [0, 1]
 
 
 def test_tensors_and_arrays_are_columns():
-    frame = to_frame({"a": torch.tensor([1.0, 2.0], requires_grad=True), "b": np.array([3, 4]), 5: (6, 7)})
+    frame = to_frame(
+        {"a": torch.tensor([1.0, 2.0], requires_grad=True), "b": np.array([3, 4]), 5: (6, 7)}
+    )
     assert frame.to_dict("list") == {"a": [1.0, 2.0], "b": [3, 4], "5": [6, 7]}
 
 
@@ -109,7 +118,9 @@ def test_what_is_no_table_is_refused_in_a_sentence(table, error, sentence):
 def test_a_data_set_in_parts_asks_for_one_of_them():
     parts = HuggingFace(COLUMNS)
     parts.column_names = {"train": list(COLUMNS), "test": list(COLUMNS)}
-    with pytest.raises(TypeError, match=r"^trial has several parts \('train', 'test'\); take one of them\.$"):
+    with pytest.raises(
+        TypeError, match=r"^trial has several parts \('train', 'test'\); take one of them\.$"
+    ):
         to_frame(parts, "trial")
 
 
@@ -122,7 +133,11 @@ def test_no_library_is_imported_for_it(monkeypatch):
 @pytest.mark.filterwarnings("ignore::leaflearn.RecoveryWarning")
 def test_a_table_model_finds_and_answers_the_same_in_any_of_them():
     site, dose = np.repeat(np.arange(12), 8), np.tile(np.linspace(-1.0, 1.0, 8), 12)
-    columns = {"site": [f"site {i}" for i in site], "dose": dose.tolist(), "effect": (dose * np.where(site % 3 == 0, -1.0, 1.0)).tolist()}
+    columns = {
+        "site": [f"site {i}" for i in site],
+        "dose": dose.tolist(),
+        "effect": (dose * np.where(site % 3 == 0, -1.0, 1.0)).tolist(),
+    }
     few, new = {name: cells[:8] for name, cells in columns.items()}, {"dose": [0.5, -0.5]}
     answers = []
     for kind in KINDS.values():

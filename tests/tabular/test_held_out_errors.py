@@ -21,18 +21,28 @@ def test_the_contexts_make_the_whole(errors):
     found, one, each = errors
     power = 1 if found.is_rate else 2
     rows = np.array([part.n_rows for part in found.by_context])
-    assert ([part.context for part in found.by_context], rows.sum(), found.n_rows) == ([0, 1, 2], 200, 200)
+    assert ([part.context for part in found.by_context], rows.sum(), found.n_rows) == (
+        [0, 1, 2],
+        200,
+        200,
+    )
     assert sum(part.n_groups for part in found.by_context) == found.n_groups == 15
     assert found.one_model**power == pytest.approx(one.mean())
     assert found.contexts**power == pytest.approx(each.mean())
-    assert (rows * [part.own**power for part in found.by_context]).sum() / 200 == pytest.approx(each.mean())
-    assert (rows * [part.one_model**power for part in found.by_context]).sum() / 200 == pytest.approx(one.mean())
+    assert (rows * [part.own**power for part in found.by_context]).sum() / 200 == pytest.approx(
+        each.mean()
+    )
+    assert (
+        rows * [part.one_model**power for part in found.by_context]
+    ).sum() / 200 == pytest.approx(one.mean())
 
 
 def test_the_whole_is_surer_than_its_parts(errors):
     found, *_ = errors
     assert found.contexts_interval[0] < found.contexts < found.contexts_interval[1]
-    assert all(np.ptp(part.own_interval) > np.ptp(found.contexts_interval) for part in found.by_context)
+    assert all(
+        np.ptp(part.own_interval) > np.ptp(found.contexts_interval) for part in found.by_context
+    )
     assert found.ratio_interval[0] < found.contexts / found.one_model < found.ratio_interval[1]
 
 
@@ -69,5 +79,7 @@ def test_those_from_before_there_were_intervals_have_none():
 )
 def test_what_are_no_errors_is_refused(strange):
     kept = {"metric": "error rate", "one_model": 0.5, "contexts": 0.1, "n_rows": 200, **strange}
-    with pytest.raises((TypeError, IndexError, AttributeError)):  # which the folder's owner turns into one sentence
+    with pytest.raises(
+        (TypeError, IndexError, AttributeError)
+    ):  # which the folder's owner turns into one sentence
         read_errors(kept)

@@ -5,7 +5,7 @@ import pandas
 import pytest
 from PIL import Image
 
-from leaflearn.tabular.images import PictureFiles, find_picture_column
+from leaflearn.tabular.images import ImageFiles, find_image_column
 
 
 @pytest.fixture
@@ -21,37 +21,55 @@ def folder(tmp_path):
 
 def test_any_picture_becomes_three_small_layers(folder):
     frame = pandas.DataFrame({"file": ["red.png", "deep/white.png", "clear.png"]})
-    pictures = PictureFiles("file", size=4).read(frame, folder)
+    pictures = ImageFiles("file", size=4).read(frame, folder)
     assert pictures.shape == (3, 3, 4, 4)
     assert pictures[0, :, 2, 2].tolist() == [1.0, 0.0, 0.0]
     np.testing.assert_array_equal(pictures[1], 1.0)
 
 
 def test_the_column_is_found_by_its_files(folder):
-    assert find_picture_column(pandas.DataFrame({"n": [1], "note": ["x"], "file": ["red.png"]}), folder) == "file"
+    assert (
+        find_image_column(pandas.DataFrame({"n": [1], "note": ["x"], "file": ["red.png"]}), folder)
+        == "file"
+    )
     with pytest.raises(ValueError) as error:  # noqa: PT011
-        find_picture_column(pandas.DataFrame({"note": ["x"]}), folder)
-    assert str(error.value) == f"No column of the table names files in '{folder}'; say with --image-column which one does."
+        find_image_column(pandas.DataFrame({"note": ["x"]}), folder)
+    assert (
+        str(error.value)
+        == f"No column of the table names files in '{folder}'; say with --image-column which one does."
+    )
 
 
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
         ("gone.png", "Column 'file' names 'gone.png' in row 2, but in '{}' there is no such file."),
-        ("broken.png", "Column 'file' names 'broken.png' in row 2, but in '{}' it is no picture that can be read."),
-        ("deep", "Column 'file' names 'deep' in row 2, but in '{}' it is no picture that can be read."),
-        ("../secret.png", "Column 'file' names '../secret.png' in row 2, which is outside of '{}'; name files inside it."),
-        ("/etc/passwd", "Column 'file' names '/etc/passwd' in row 2, which is outside of '{}'; name files inside it."),
+        (
+            "broken.png",
+            "Column 'file' names 'broken.png' in row 2, but in '{}' it is no picture that can be read.",
+        ),
+        (
+            "deep",
+            "Column 'file' names 'deep' in row 2, but in '{}' it is no picture that can be read.",
+        ),
+        (
+            "../secret.png",
+            "Column 'file' names '../secret.png' in row 2, which is outside of '{}'; name files inside it.",
+        ),
+        (
+            "/etc/passwd",
+            "Column 'file' names '/etc/passwd' in row 2, which is outside of '{}'; name files inside it.",
+        ),
         (None, "Column 'file' names 'nan' in row 2, but in '{}' there is no such file."),
     ],
 )
 def test_a_picture_that_cannot_be_read_is_named_with_its_row(folder, name, sentence):
     with pytest.raises(ValueError) as error:  # noqa: PT011
-        PictureFiles("file").read(pandas.DataFrame({"file": ["red.png", name]}), folder)
+        ImageFiles("file").read(pandas.DataFrame({"file": ["red.png", name]}), folder)
     assert str(error.value) == sentence.format(folder)
 
 
 def test_a_picture_that_would_fill_the_memory_is_refused(folder, monkeypatch):
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 100)
     with pytest.raises(ValueError, match="it is no picture that can be read"):
-        PictureFiles("file").read(pandas.DataFrame({"file": ["red.png"]}), folder)
+        ImageFiles("file").read(pandas.DataFrame({"file": ["red.png"]}), folder)

@@ -21,10 +21,26 @@ def test_a_factory_from_a_file(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "sentence"),
     [
-        ("module::make", "", "'module::make' does not say where the factory is; write module:PATH.py:FACTORY."),
-        ("module:gone.py:make", None, "There is no file 'gone.py' to take the factory 'make' from."),
-        ("module:net.py:make", "1/0", "'net.py' cannot be run (ZeroDivisionError: division by zero)."),
-        ("module:net.py:make", "make = 5", "'net.py' has no function or class 'make'; name one that makes a torch.nn.Module."),
+        (
+            "module::make",
+            "",
+            "'module::make' does not say where the factory is; write module:PATH.py:FACTORY.",
+        ),
+        (
+            "module:gone.py:make",
+            None,
+            "There is no file 'gone.py' to take the factory 'make' from.",
+        ),
+        (
+            "module:net.py:make",
+            "1/0",
+            "'net.py' cannot be run (ZeroDivisionError: division by zero).",
+        ),
+        (
+            "module:net.py:make",
+            "make = 5",
+            "'net.py' has no function or class 'make'; name one that makes a torch.nn.Module.",
+        ),
         ("module:net.txt:make", "", "'net.txt' is not a Python file; its name must end in .py."),
     ],
 )

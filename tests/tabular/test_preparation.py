@@ -32,7 +32,9 @@ GROUP = np.repeat(np.arange(8), 10)
 
 
 def prepare(table, y=None, **options):
-    return Preparation.of(table, np.arange(len(table)) * 1.0 if y is None else y, GROUP[: len(table)], 0, **options)
+    return Preparation.of(
+        table, np.arange(len(table)) * 1.0 if y is None else y, GROUP[: len(table)], 0, **options
+    )
 
 
 def test_every_feature_is_a_finite_number_of_about_one_size_and_names_its_column(table):
@@ -42,8 +44,13 @@ def test_every_feature_is_a_finite_number_of_about_one_size_and_names_its_column
     assert np.abs(features).max() < 10
     assert features.shape == (80, len(found.feature_names))
     assert set(found.feature_columns) == set(table.columns) - {"id"}
-    assert all(name.startswith(column) for name, column in zip(found.feature_names, found.feature_columns, strict=True))
-    assert {"price", "day", "genre = crime", "holes is missing", "text, direction 1"} <= set(found.feature_names)
+    assert all(
+        name.startswith(column)
+        for name, column in zip(found.feature_names, found.feature_columns, strict=True)
+    )
+    assert {"price", "day", "genre = crime", "holes is missing", "text, direction 1"} <= set(
+        found.feature_names
+    )
 
 
 def test_columns_that_tell_nothing_are_left_out_with_one_warning(table):
@@ -56,12 +63,21 @@ def test_columns_that_tell_nothing_are_left_out_with_one_warning(table):
 
 
 def test_nothing_left_is_refused():
-    with pytest.raises(ValueError, match=r"^No column is left to learn from. Columns were left out: 'a' \(the same everywhere\)\.$"):
+    with pytest.raises(
+        ValueError,
+        match=r"^No column is left to learn from. Columns were left out: 'a' \(the same everywhere\)\.$",
+    ):
         prepare(pandas.DataFrame({"a": [1] * 80}))
 
 
 def test_another_name_of_the_group_is_left_out_but_a_property_of_groups_stays():
-    table = pandas.DataFrame({"name": [f"Dr {i}" for i in GROUP], "country": np.where(GROUP < 4, "DE", "FR"), "x": np.sin(np.arange(80))})
+    table = pandas.DataFrame(
+        {
+            "name": [f"Dr {i}" for i in GROUP],
+            "country": np.where(GROUP < 4, "DE", "FR"),
+            "x": np.sin(np.arange(80)),
+        }
+    )
     found = prepare(table)
     assert found.used == ["country", "x"]
     assert {c.name: c.form for c in found.columns}["name"] == "another name of the group"
@@ -76,26 +92,41 @@ def test_the_column_order_and_further_columns_do_not_matter_later(table):
 def test_new_values_holes_and_slips_are_no_error(table):
     found = prepare(table)
     new = pandas.DataFrame(
-        {"price": ["abc"], "genre": ["opera"], "day": ["someday"], "text": [None], "holes": [None], "mixed": [None], "id": ["z"]}
+        {
+            "price": ["abc"],
+            "genre": ["opera"],
+            "day": ["someday"],
+            "text": [None],
+            "holes": [None],
+            "mixed": [None],
+            "id": ["z"],
+        }
     )
     assert np.isfinite(found(new)).all()
 
 
 def test_a_missing_column_is_named(table):
-    with pytest.raises(ValueError, match=r"^There is no column 'genre' in new.csv; did you mean 'genres'\? There are: 'price', 'genres',"):
+    with pytest.raises(
+        ValueError,
+        match=r"^There is no column 'genre' in new.csv; did you mean 'genres'\? There are: 'price', 'genres',",
+    ):
         prepare(table)(table.rename(columns={"genre": "genres"}), "new.csv")
 
 
 def test_it_survives_the_model_folder_without_pickle(table):
     found = prepare(table)
-    again = Preparation.from_json(found.to_json(), unpack_objects(pack_objects(found.parts, "the parts"), "the parts"))
+    again = Preparation.from_json(
+        found.to_json(), unpack_objects(pack_objects(found.parts, "the parts"), "the parts")
+    )
     assert again.feature_names == found.feature_names
     np.testing.assert_array_equal(again(table), found(table))
 
 
 def test_narrowed_to_some_features_it_gives_the_same_numbers_and_needs_no_other_columns(table):
     found = prepare(table)
-    kept = np.array([i for i, column in enumerate(found.feature_columns) if column in ("holes", "genre")])
+    kept = np.array(
+        [i for i, column in enumerate(found.feature_columns) if column in ("holes", "genre")]
+    )
     narrow = found.narrowed(table, kept, 0)
     np.testing.assert_allclose(narrow(table[["holes", "genre"]]), found(table)[:, kept], rtol=1e-12)
     assert {c.form for c in narrow.columns if c.name == "text"} == {TELLS_NOTHING}
@@ -107,7 +138,8 @@ def test_thousands_of_columns_become_a_bounded_number_of_features():
     table = pandas.DataFrame(rng.normal(size=(80, 3000))).rename(columns=lambda i: f"c{i}")
     y = np.where(GROUP % 2, 1.0, -1.0) * table["c1234"].to_numpy()
     with pytest.warns(
-        TableWarning, match=r"^The columns give 3,000 features; the 100 were kept that go with the target inside the groups\.$"
+        TableWarning,
+        match=r"^The columns give 3,000 features; the 100 were kept that go with the target inside the groups\.$",
     ):
         found = prepare(table, y)
     assert len(found.feature_names) == MOST_FEATURES

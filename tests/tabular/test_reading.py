@@ -40,7 +40,12 @@ def _no_warnings():
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
 @pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
 def test_any_usual_delimiter_and_line_end(read, delimiter, line_end):
-    text = line_end.join([delimiter.join(row) for row in (["site", "note", "length"], ["A", '"a, b; c | d"', "1.5"], ["B", "", "2"])])
+    text = line_end.join(
+        [
+            delimiter.join(row)
+            for row in (["site", "note", "length"], ["A", '"a, b; c | d"', "1.5"], ["B", "", "2"])
+        ]
+    )
     frame = read(text)
     assert list(frame.columns) == ["site", "note", "length"]
     assert frame["length"].tolist() == [1.5, 2.0]
@@ -96,7 +101,10 @@ def test_what_it_is_shows_in_the_bytes_and_not_in_the_name(read):
 def test_parquet_with_an_index_categories_and_dates(read):
     buffer = io.BytesIO()
     days = pandas.to_datetime(["2024-01-01", None])
-    pandas.DataFrame({"day": days, "kind": pandas.Categorical(["x", "y"])}, index=pandas.Index(["A", "B"], name="site")).to_parquet(buffer)
+    pandas.DataFrame(
+        {"day": days, "kind": pandas.Categorical(["x", "y"])},
+        index=pandas.Index(["A", "B"], name="site"),
+    ).to_parquet(buffer)
     frame = read(buffer.getvalue(), name="table.parquet")
     assert frame["site"].tolist() == ["A", "B"]
     assert frame["day"].isna().tolist() == [False, True]
@@ -145,7 +153,10 @@ def test_refused_in_one_sentence(read, content, sentence):
 
 def test_a_table_without_any_name(read):
     warnings.simplefilter("ignore")
-    with pytest.raises(ValueError, match=r"^'table.csv' has no columns with names; give every column a name in the first line\.$"):
+    with pytest.raises(
+        ValueError,
+        match=r"^'table.csv' has no columns with names; give every column a name in the first line\.$",
+    ):
         read(",\n1,2\n")
 
 
@@ -153,7 +164,10 @@ def test_a_missing_file_is_answered_with_the_nearest(tmp_path):
     (tmp_path / "reviews.csv").touch()
     with pytest.raises(FileNotFoundError) as error:
         read_table(tmp_path / "revews.csv")
-    assert str(error.value) == f"There is no file '{tmp_path}/revews.csv'; did you mean '{tmp_path}/reviews.csv'?"
+    assert (
+        str(error.value)
+        == f"There is no file '{tmp_path}/revews.csv'; did you mean '{tmp_path}/reviews.csv'?"
+    )
     with pytest.raises(FileNotFoundError) as error:
         read_table(tmp_path / "no" / "such" / "folder.csv")
     assert str(error.value) == f"There is no file '{tmp_path}/no/such/folder.csv'."
@@ -162,7 +176,9 @@ def test_a_missing_file_is_answered_with_the_nearest(tmp_path):
 def test_a_folder_is_no_table(tmp_path):
     with pytest.raises(IsADirectoryError) as error:
         read_table(tmp_path)
-    assert str(error.value) == f"'{tmp_path}' is a folder, but a table was expected: CSV or Parquet."
+    assert (
+        str(error.value) == f"'{tmp_path}' is a folder, but a table was expected: CSV or Parquet."
+    )
 
 
 def test_parquet_without_pyarrow(read, monkeypatch):
@@ -171,7 +187,10 @@ def test_parquet_without_pyarrow(read, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
     with pytest.raises(ValueError) as error:  # noqa: PT011
         read(buffer.getvalue(), name="t.parquet")
-    assert str(error.value) == "To read 't.parquet', which is Parquet, pyarrow is needed: pip install 'leaflearn[parquet]'."
+    assert (
+        str(error.value)
+        == "To read 't.parquet', which is Parquet, pyarrow is needed: pip install 'leaflearn[parquet]'."
+    )
 
 
 # Columns by name
@@ -180,8 +199,14 @@ def test_parquet_without_pyarrow(read, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
-        ("Raiting", "There is no column 'Raiting' in 't.csv'; did you mean 'rating'? There are: 'site', 'rating', 'Note'."),
-        ("note", "There is no column 'note' in 't.csv'; did you mean 'Note'? There are: 'site', 'rating', 'Note'."),
+        (
+            "Raiting",
+            "There is no column 'Raiting' in 't.csv'; did you mean 'rating'? There are: 'site', 'rating', 'Note'.",
+        ),
+        (
+            "note",
+            "There is no column 'note' in 't.csv'; did you mean 'Note'? There are: 'site', 'rating', 'Note'.",
+        ),
         ("xyzzy", "There is no column 'xyzzy' in 't.csv'. There are: 'site', 'rating', 'Note'."),
     ],
 )
@@ -202,11 +227,16 @@ def test_a_delimiter_inside_of_texts_is_not_taken_for_one():
 # Whatever it is
 
 
-CELLS = st.text(st.characters(codec="utf-8", exclude_characters="\0\r", exclude_categories=["Cs"]), max_size=12)
+CELLS = st.text(
+    st.characters(codec="utf-8", exclude_characters="\0\r", exclude_categories=["Cs"]), max_size=12
+)
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.lists(CELLS, min_size=2, max_size=2), min_size=1, max_size=5), st.sampled_from(["utf-8-sig", "utf-16"]))
+@given(
+    st.lists(st.lists(CELLS, min_size=2, max_size=2), min_size=1, max_size=5),
+    st.sampled_from(["utf-8-sig", "utf-16"]),
+)
 def test_what_we_write_is_read_again_cell_by_cell(tmp_path_factory, rows, encoding):
     path = tmp_path_factory.mktemp("tables") / "table.csv"
     written = pandas.DataFrame([["x", *row] for row in rows], columns=["first", "b", "c"])
@@ -219,7 +249,10 @@ def test_what_we_write_is_read_again_cell_by_cell(tmp_path_factory, rows, encodi
 
 
 def test_a_table_of_ten_thousand_columns(read):
-    lines = [",".join(f"c{i}" for i in range(10_000)), *[",".join(str(i * k) for i in range(10_000)) for k in (1, 2)]]
+    lines = [
+        ",".join(f"c{i}" for i in range(10_000)),
+        *[",".join(str(i * k) for i in range(10_000)) for k in (1, 2)],
+    ]
     frame = read("\n".join(lines))
     assert frame.shape == (2, 10_000)
     assert frame["c9999"].tolist() == [9999, 19_998]

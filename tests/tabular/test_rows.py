@@ -27,16 +27,31 @@ def test_columns_to_learn_from():
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("efect", None, None, []), "There is no column 'efect' in t; did you mean 'effect'? There are: 'site', 'dose', 'day', 'effect'."),
-        (("effect", "sit", None, []), "There is no column 'sit' in t; did you mean 'site'? There are: 'site', 'dose', 'day', 'effect'."),
-        (("effect", "effect", None, []), "Column 'effect' is both the target and the group; they have to differ."),
-        (("effect", "site", ["effect"], []), "Column 'effect' is the target and cannot be learnt from."),
+        (
+            ("efect", None, None, []),
+            "There is no column 'efect' in t; did you mean 'effect'? There are: 'site', 'dose', 'day', 'effect'.",
+        ),
+        (
+            ("effect", "sit", None, []),
+            "There is no column 'sit' in t; did you mean 'site'? There are: 'site', 'dose', 'day', 'effect'.",
+        ),
+        (
+            ("effect", "effect", None, []),
+            "Column 'effect' is both the target and the group; they have to differ.",
+        ),
+        (
+            ("effect", "site", ["effect"], []),
+            "Column 'effect' is the target and cannot be learnt from.",
+        ),
         (("effect", "site", ["site"], []), "Column 'site' is the group and cannot be learnt from."),
         (
             ("effect", None, None, ["dse"]),
             "There is no column 'dse' in t; did you mean 'dose'? There are: 'site', 'dose', 'day', 'effect'.",
         ),
-        (("effect", "site", None, ["day", "dose"]), "No column of t is left to learn from beside the target and the group."),
+        (
+            ("effect", "site", None, ["day", "dose"]),
+            "No column of t is left to learn from beside the target and the group.",
+        ),
     ],
 )
 def test_columns_that_cannot_be_meant(arguments, sentence):
@@ -46,9 +61,15 @@ def test_columns_that_cannot_be_meant(arguments, sentence):
 
 
 def test_rows_without_target_or_group_are_left_out_with_a_warning():
-    with pytest.warns(TableWarning, match=r"^The target 'effect' is missing in 1 of 4 rows, which were left out\.$"):
+    with pytest.warns(
+        TableWarning,
+        match=r"^The target 'effect' is missing in 1 of 4 rows, which were left out\.$",
+    ):
         rows = keep_rows_with_target(TABLE, "effect", "t")
-    with pytest.warns(TableWarning, match=r"^The group 'site' is missing in 2 rows, the first is row 2; they were left out\.$"):
+    with pytest.warns(
+        TableWarning,
+        match=r"^The group 'site' is missing in 2 rows, the first is row 2; they were left out\.$",
+    ):
         rows = keep_rows_with_group(rows, "site", "t")
     assert rows.index.tolist() == [0]
 
@@ -61,7 +82,9 @@ def test_a_column_without_any_group_is_refused():
 def test_groups_and_sources_without_a_column():
     assert name_groups(TABLE, None).tolist() == ["row 1", "row 2", "row 3", "row 4"]
     assert set(name_sources(TABLE, None)) == set(name_sources(TABLE, "elsewhere")) == {"all rows"}
-    with pytest.raises(ValueError, match=r"^The group 'site' is missing in row 2; name it, or leave the row out\.$"):
+    with pytest.raises(
+        ValueError, match=r"^The group 'site' is missing in row 2; name it, or leave the row out\.$"
+    ):
         name_sources(TABLE, "site")
 
 
@@ -70,7 +93,10 @@ def test_groups_and_sources_without_a_column():
     [
         ((None, 5, 5), "No column of groups was given, so every row is a group of its own;"),
         (("site", 1, 5), "Column 'site' holds one group only, and one group has one context;"),
-        (("site", 5, 5), "Every group in 'site' has one row, and single rows hardly tell contexts apart;"),
+        (
+            ("site", 5, 5),
+            "Every group in 'site' has one row, and single rows hardly tell contexts apart;",
+        ),
     ],
 )
 def test_groups_that_cannot_tell(arguments, beginning):

@@ -13,17 +13,23 @@ from leaflearn.benchmark.evaluation import allocation_agreement
 from leaflearn.tabular.table_model import TableModel
 from leaflearn.tabular.text_encoding import TableWarning
 
-pytestmark = pytest.mark.filterwarnings("ignore::leaflearn.tabular.text_encoding.TableWarning", "ignore::leaflearn.RecoveryWarning")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::leaflearn.tabular.text_encoding.TableWarning", "ignore::leaflearn.RecoveryWarning"
+)
 
 
 def make_table(n_sites=12, n_rows=8, seed=0):
     """Sites that measure with opposite signs, and columns that have nothing to do with it."""
     rng = np.random.default_rng(seed)
     site = np.repeat(np.arange(n_sites), n_rows)
-    table = pandas.DataFrame({"site": [f"site {i}" for i in site], "dose": rng.normal(size=len(site)).round(3)})
+    table = pandas.DataFrame(
+        {"site": [f"site {i}" for i in site], "dose": rng.normal(size=len(site)).round(3)}
+    )
     table["kind"] = rng.choice(["a", "b", None], len(site))
     table["day"] = rng.permutation(pandas.date_range("2024-01-01", periods=len(site)).astype(str))
-    table["effect"] = (np.where(site % 3 == 0, -1.0, 1.0) * table["dose"] + 0.05 * rng.normal(size=len(site))).round(4)
+    table["effect"] = (
+        np.where(site % 3 == 0, -1.0, 1.0) * table["dose"] + 0.05 * rng.normal(size=len(site))
+    ).round(4)
     table["verdict"] = np.where(table["effect"] > 0, "good", "bad")
     return table
 
@@ -42,14 +48,18 @@ TRUTH = np.array([int(name.split()[1]) % 3 == 0 for name in sorted(set(TABLE["si
 def quantity():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return TableModel("effect", "site", contexts=2, local_model="linear", drop=["verdict"]).fit(TABLE)
+        return TableModel("effect", "site", contexts=2, local_model="linear", drop=["verdict"]).fit(
+            TABLE
+        )
 
 
 @pytest.fixture(scope="module")
 def label():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return TableModel("verdict", "site", contexts=2, local_model="linear", drop=["effect"]).fit(TABLE)
+        return TableModel("verdict", "site", contexts=2, local_model="linear", drop=["effect"]).fit(
+            TABLE
+        )
 
 
 def test_contexts_are_found_among_columns_that_tell_nothing(quantity, label):
@@ -61,14 +71,22 @@ def test_contexts_are_found_among_columns_that_tell_nothing(quantity, label):
 
 
 def test_named_features_are_all_kept():
-    model = TableModel("effect", "site", contexts=1, local_model="linear", features=["dose", "day"]).fit(TABLE)
+    model = TableModel(
+        "effect", "site", contexts=1, local_model="linear", features=["dose", "day"]
+    ).fit(TABLE)
     assert model.preparation_.feature_columns == ["dose", "day"]
 
 
 def test_features_that_are_missed_come_back():
     """What flips the sign of another feature goes with nothing by itself, and yet is needed."""
     rng = np.random.default_rng(0)
-    table = pandas.DataFrame({"site": np.repeat(np.arange(20), 30), "a": rng.normal(size=600), "flip": rng.choice(["x", "y"], 600)})
+    table = pandas.DataFrame(
+        {
+            "site": np.repeat(np.arange(20), 30),
+            "a": rng.normal(size=600),
+            "flip": rng.choice(["x", "y"], 600),
+        }
+    )
     table["b"] = rng.normal(size=600)
     table["effect"] = table["a"] + np.where(table["flip"] == "x", 1.0, -1.0) * table["b"]
     model = TableModel("effect", "site", contexts=1, local_model="linear").fit(table)
@@ -99,7 +117,9 @@ def test_rows_are_answered_one_by_one_whatever_stands_beside_them(quantity, monk
     whole = quantity.predict(TABLE, by_group=True)
     monkeypatch.setattr("leaflearn.tabular.predictions.ROWS_AT_ONCE", 7)
     done = []
-    pandas.testing.assert_frame_equal(quantity.predict(TABLE, by_group=True, on_row=done.append), whole)
+    pandas.testing.assert_frame_equal(
+        quantity.predict(TABLE, by_group=True, on_row=done.append), whole
+    )
     assert done[-1] == len(TABLE)
 
 
@@ -111,10 +131,21 @@ def test_all_rows_are_one_source_without_a_column_of_groups(quantity):
 
 def test_probabilities_of_labels(label):
     answers = label.predict(TABLE, by_group=True, proba=True)
-    assert list(answers.columns) == ["context", "probability", "prediction", "probability_bad", "probability_good"]
+    assert list(answers.columns) == [
+        "context",
+        "probability",
+        "prediction",
+        "probability_bad",
+        "probability_good",
+    ]
     np.testing.assert_allclose(answers[["probability_bad", "probability_good"]].sum(axis=1), 1.0)
     each = label.predict(TABLE, each=True, proba=True)
-    assert list(each.columns)[2:] == ["probability_0_bad", "probability_0_good", "probability_1_bad", "probability_1_good"]
+    assert list(each.columns)[2:] == [
+        "probability_0_bad",
+        "probability_0_good",
+        "probability_1_bad",
+        "probability_1_good",
+    ]
 
 
 def test_a_source_like_no_other_is_new(quantity):
@@ -129,7 +160,10 @@ def test_a_source_like_no_other_is_new(quantity):
     [
         ({}, "The model has 2 contexts; say in which of them, or in each, rows are answered."),
         ({"context": 2}, "There is no context 2; the model has 2, numbered from 0."),
-        ({"each": True, "proba": True}, "The target 'effect' is a quantity, which has no probabilities of labels; leave out --proba."),
+        (
+            {"each": True, "proba": True},
+            "The target 'effect' is a quantity, which has no probabilities of labels; leave out --proba.",
+        ),
     ],
 )
 def test_what_cannot_be_answered(quantity, arguments, sentence):
@@ -147,7 +181,10 @@ def test_groups_that_nobody_knows(quantity):
         quantity.predict(TABLE, support=make_table(10))
     cure = cure.replace("of it", "of each")
     assert str(error.value) == f"Groups 'site 10', 'site 11' have no labelled rows; {cure}"
-    with pytest.raises(ValueError, match=r"^The labelled rows are of 10 groups, but the table has no column 'site'; add it\.$"):
+    with pytest.raises(
+        ValueError,
+        match=r"^The labelled rows are of 10 groups, but the table has no column 'site'; add it\.$",
+    ):
         quantity.predict(TABLE.drop(columns="site"), support=make_table(10))
 
 
@@ -155,7 +192,10 @@ def test_a_model_without_groups_cannot_be_asked_by_group():
     with pytest.warns(TableWarning, match="^No column of groups was given"):
         model = TableModel("effect", contexts=1, local_model="linear", features=["dose"]).fit(TABLE)
     assert model.errors_ is None
-    with pytest.raises(ValueError, match=r"^The model was fitted without groups, so rows cannot be answered by their group;"):
+    with pytest.raises(
+        ValueError,
+        match=r"^The model was fitted without groups, so rows cannot be answered by their group;",
+    ):
         model.predict(TABLE, by_group=True)
     assert (model.predict(TABLE)["context"] == 0).all()
 
@@ -172,11 +212,22 @@ def test_a_folder_keeps_everything_and_no_code(which, request, tmp_path):
     model = request.getfixturevalue(which)
     model.save(tmp_path / "model")
     again = TableModel.load(tmp_path / "model")
-    pandas.testing.assert_frame_equal(again.predict(TABLE, each=True), model.predict(TABLE, each=True))
+    pandas.testing.assert_frame_equal(
+        again.predict(TABLE, each=True), model.predict(TABLE, each=True)
+    )
     pandas.testing.assert_frame_equal(again.identify(TABLE), model.identify(TABLE))
-    assert (again.target_, again.errors_, again.n_rows_) == (model.target_, model.errors_, model.n_rows_)
+    assert (again.target_, again.errors_, again.n_rows_) == (
+        model.target_,
+        model.errors_,
+        model.n_rows_,
+    )
     assert leaflearn.load(tmp_path / "model").n_contexts_ == 2
-    assert sorted(os.listdir(tmp_path / "model")) == ["fitted.safetensors", "local-models.skops", "model.json", "preparation.skops"]
+    assert sorted(os.listdir(tmp_path / "model")) == [
+        "fitted.safetensors",
+        "local-models.skops",
+        "model.json",
+        "preparation.skops",
+    ]
 
 
 def test_an_estimator_alone_is_no_table_model(quantity, tmp_path):
@@ -196,16 +247,23 @@ def test_a_folder_that_says_something_else_is_refused(quantity, tmp_path):
     broken = json.loads(json.dumps(kept.sections))
     del broken["preparation"]["target"]["task"]
     write_model(tmp_path / "model", broken, kept.parts)
-    with pytest.raises(ValueError, match="does not describe the columns of a table; save the model again, or get a fresh copy"):
+    with pytest.raises(
+        ValueError,
+        match="does not describe the columns of a table; save the model again, or get a fresh copy",
+    ):
         TableModel.load(tmp_path / "model")
 
 
 @pytest.mark.parametrize("local_model", ["mlp", "boosting"])
 def test_other_local_models_survive_the_folder(local_model, tmp_path, monkeypatch):
     hurry(monkeypatch)
-    model = TableModel("verdict", "site", contexts=1, local_model=local_model, features=["dose"]).fit(TABLE)
+    model = TableModel(
+        "verdict", "site", contexts=1, local_model=local_model, features=["dose"]
+    ).fit(TABLE)
     model.save(tmp_path / "model")
-    pandas.testing.assert_frame_equal(TableModel.load(tmp_path / "model").predict(TABLE), model.predict(TABLE))
+    pandas.testing.assert_frame_equal(
+        TableModel.load(tmp_path / "model").predict(TABLE), model.predict(TABLE)
+    )
 
 
 FACTORY = "from torch import nn\n\ndef make(input_shape, n_outputs):\n    return nn.Sequential(nn.Linear(input_shape[0], n_outputs))\n"
@@ -216,12 +274,19 @@ def test_a_factory_of_ones_own_is_passed_again(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "net.py").write_text(FACTORY)
     name = "module:net.py:make"
-    model = TableModel("verdict", "site", contexts=1, local_model=name, features=["dose"]).fit(TABLE)
+    model = TableModel("verdict", "site", contexts=1, local_model=name, features=["dose"]).fit(
+        TABLE
+    )
     model.save("model")
     with pytest.raises(ValueError) as error:  # noqa: PT011
         TableModel.load("model")
-    assert str(error.value) == f"The model was fitted with --local-model {name}, which is code and not in the folder; pass it again."
-    pandas.testing.assert_frame_equal(TableModel.load("model", name).predict(TABLE), model.predict(TABLE))
+    assert (
+        str(error.value)
+        == f"The model was fitted with --local-model {name}, which is code and not in the folder; pass it again."
+    )
+    pandas.testing.assert_frame_equal(
+        TableModel.load("model", name).predict(TABLE), model.predict(TABLE)
+    )
 
 
 def test_pictures_are_learnt_from_and_kept(tmp_path, monkeypatch):
@@ -230,15 +295,22 @@ def test_pictures_are_learnt_from_and_kept(tmp_path, monkeypatch):
     hurry(monkeypatch)
     red = np.random.default_rng(0).random(40) < 0.5
     for i in range(40):
-        Image.new("RGB", (12, 9), (255, 0, 0) if red[i] else (0, 0, 255)).save(tmp_path / f"{i}.png")
-    table = pandas.DataFrame({"who": np.repeat(np.arange(4), 10), "file": [f"{i}.png" for i in range(40)]})
+        Image.new("RGB", (12, 9), (255, 0, 0) if red[i] else (0, 0, 255)).save(
+            tmp_path / f"{i}.png"
+        )
+    table = pandas.DataFrame(
+        {"who": np.repeat(np.arange(4), 10), "file": [f"{i}.png" for i in range(40)]}
+    )
     table["label"] = np.where(red, "warm", "cold")
     model = TableModel("label", "who", contexts=1, images=tmp_path).fit(table)
     assert (model.local_model_, model.preparation_.used) == ("convnet", ["file"])
     assert (model.predict(table)["prediction"] == table["label"]).mean() > 0.9
     model.save(tmp_path / "model")
     again = TableModel.load(tmp_path / "model")
-    with pytest.raises(ValueError, match=r"^The model learnt from pictures; say with --images in which folder the new ones are\.$"):
+    with pytest.raises(
+        ValueError,
+        match=r"^The model learnt from pictures; say with --images in which folder the new ones are\.$",
+    ):
         again.predict(table)
     pandas.testing.assert_frame_equal(again.predict(table, images=tmp_path), model.predict(table))
     quantity = TableModel("size", "who", contexts=1, images=tmp_path, image_column="file").fit(
@@ -249,8 +321,8 @@ def test_pictures_are_learnt_from_and_kept(tmp_path, monkeypatch):
 
 def test_networks_that_learn_by_heart_where_straight_lines_would_do_are_told(monkeypatch):
     hurry(monkeypatch)
-    sentence = (
-        r"^Straight lines foretell held-out rows better than networks here \(RMSE .* instead of .*\); try the local model 'linear'\.$"
-    )
+    sentence = r"^Straight lines foretell held-out rows better than networks here \(RMSE .* instead of .*\); try the local model 'linear'\.$"
     with pytest.warns(TableWarning, match=sentence):
-        TableModel("effect", "site", contexts=1, features=["dose"]).fit(TABLE.assign(effect=TABLE["dose"] * 100))
+        TableModel("effect", "site", contexts=1, features=["dose"]).fit(
+            TABLE.assign(effect=TABLE["dose"] * 100)
+        )

@@ -34,12 +34,16 @@ def test_the_task_and_why(cells, task, reason):
 def test_who_says_the_task_gets_it(task):
     target = find_target(column([1, 2, 3] * 9), task)
     assert (target.task, target.reason) == (task, "you said so")
-    assert target.read(column([1, 2])).dtype == (np.int64 if task == "classification" else np.float64)
+    assert target.read(column([1, 2])).dtype == (
+        np.int64 if task == "classification" else np.float64
+    )
 
 
 def test_labels_are_whole_numbers_or_text():
     assert find_target(column([1.0, 2.0] * 5)).read(column([2.0, 1.0])).tolist() == [2, 1]
-    assert find_target(column(["1.5", "x"] * 5), "classification").read(column(["x", 7.0])).tolist() == ["x", "7"]
+    assert find_target(column(["1.5", "x"] * 5), "classification").read(
+        column(["x", 7.0])
+    ).tolist() == ["x", "7"]
     assert find_target(column([True, False])).read(column([False])).tolist() == ["False"]
 
 
@@ -64,12 +68,22 @@ def test_refused_in_one_sentence(cells, task, sentence):
 
 def test_a_label_of_another_kind_is_named_later():
     whole = Target("y", "classification", has_numbers=True, reason="")
-    with pytest.raises(ValueError, match=r"^The target 'y' holds numbers, but 'a' in row 2 is none; correct it\.$"):
+    with pytest.raises(
+        ValueError, match=r"^The target 'y' holds numbers, but 'a' in row 2 is none; correct it\.$"
+    ):
         whole.read(column([1, "a"]))
-    with pytest.raises(ValueError, match=r"^The labels in 'y' are whole numbers, but '1.5' in row 1 is none; correct it\.$"):
+    with pytest.raises(
+        ValueError,
+        match=r"^The labels in 'y' are whole numbers, but '1.5' in row 1 is none; correct it\.$",
+    ):
         whole.read(column([1.5, 2.0]))
 
 
 def test_names_of_groups_do_not_depend_on_holes_elsewhere():
-    assert to_names(pandas.Series([7, 8])) == to_names(pandas.Series([7.0, 8.0])) == to_names(pandas.Series(["7", "8"])) == ["7", "8"]
+    assert (
+        to_names(pandas.Series([7, 8]))
+        == to_names(pandas.Series([7.0, 8.0]))
+        == to_names(pandas.Series(["7", "8"]))
+        == ["7", "8"]
+    )
     assert to_names(pandas.Series([1.5, 1e300])) == ["1.5", "1e+300"]

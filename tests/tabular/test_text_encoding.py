@@ -23,30 +23,48 @@ def pack_zip(**members):
     return buffer.getvalue()
 
 
-@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress, lambda content: pack_zip(table=content), bytes])
+@pytest.mark.parametrize(
+    "pack",
+    [gzip.compress, bz2.compress, lzma.compress, lambda content: pack_zip(table=content), bytes],
+)
 def test_packed_bytes_come_out_as_they_went_in(pack):
     assert unpack(pack(TEXT.encode()), "table") == TEXT.encode()
 
 
-@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress, lambda content: pack_zip(table=content)])
+@pytest.mark.parametrize(
+    "pack", [gzip.compress, bz2.compress, lzma.compress, lambda content: pack_zip(table=content)]
+)
 def test_a_damaged_archive_is_refused_in_one_sentence(pack):
     whole = pack(TEXT.encode() * 100)
-    with pytest.raises(ValueError, match=r"^'table.gz' is damaged and cannot be unpacked; get a fresh copy\.$"):
+    with pytest.raises(
+        ValueError, match=r"^'table.gz' is damaged and cannot be unpacked; get a fresh copy\.$"
+    ):
         unpack(whole[: len(whole) // 2], "table.gz")
 
 
 def test_an_archive_must_hold_one_table():
-    with pytest.raises(ValueError, match=r"^'all.zip' holds 2 files, but one table was expected; unpack it and give one of them\.$"):
+    with pytest.raises(
+        ValueError,
+        match=r"^'all.zip' holds 2 files, but one table was expected; unpack it and give one of them\.$",
+    ):
         unpack(pack_zip(a=b"1", b=b"2"), "all.zip")
-    with pytest.raises(ValueError, match=r"^'all.zip' holds 0 files, but one table was expected; unpack it and give one of them\.$"):
+    with pytest.raises(
+        ValueError,
+        match=r"^'all.zip' holds 0 files, but one table was expected; unpack it and give one of them\.$",
+    ):
         unpack(pack_zip(), "all.zip")
 
 
 def test_what_a_mac_adds_to_an_archive_does_not_count():
-    assert unpack(pack_zip(**{"a.csv": b"a", "__MACOSX/._a.csv": b"b", "folder/": b""}), "a.zip") == b"a"
+    assert (
+        unpack(pack_zip(**{"a.csv": b"a", "__MACOSX/._a.csv": b"b", "folder/": b""}), "a.zip")
+        == b"a"
+    )
 
 
-@pytest.mark.parametrize("content", [pack_zip(**{"[Content_Types].xml": b"", "sheet": b""}), b"\xd0\xcf\x11\xe0rest"])
+@pytest.mark.parametrize(
+    "content", [pack_zip(**{"[Content_Types].xml": b"", "sheet": b""}), b"\xd0\xcf\x11\xe0rest"]
+)
 def test_spreadsheets_are_named_as_what_they_are(content):
     with pytest.raises(ValueError, match=r"^'book.csv' is a spreadsheet; save it as CSV\.$"):
         unpack(content, "book.csv")
@@ -54,12 +72,17 @@ def test_spreadsheets_are_named_as_what_they_are(content):
 
 def test_an_archive_that_would_fill_the_memory_is_refused(monkeypatch):
     monkeypatch.setattr(table_text, "MOST_BYTES", 1000)
-    with pytest.raises(ValueError, match=r"^'a.gz' holds more than 1,000 bytes when it is unpacked; split it into smaller tables\.$"):
+    with pytest.raises(
+        ValueError,
+        match=r"^'a.gz' holds more than 1,000 bytes when it is unpacked; split it into smaller tables\.$",
+    ):
         unpack(gzip.compress(bytes(1001)), "a.gz")
     assert len(unpack(gzip.compress(bytes(1000)), "a.gz")) == 1000
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+@pytest.mark.parametrize(
+    "encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32"]
+)
 def test_unicode_is_read_without_a_warning(encoding):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -76,11 +99,26 @@ def test_other_western_text_is_read_with_a_warning(encoding):
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (b"a,b\r\n1,\x81\x8d\n", "'t' is neither UTF-8 nor Windows-1252 text (byte 0x81 in line 2); save it as UTF-8."),
-        (b"\xef\xbb\xbfa\n\xff\n", "'t' says that it is UTF-8, but byte 6 is not; save it as UTF-8."),
-        (b"\xff\xfea\x00\x00\xd8\x00\xd8", "'t' says that it is UTF-16, but byte 5 is not; save it as UTF-8."),
-        (b"\x7fELF\x00\x01\x02\x03", "'t' is not text (it holds a zero byte in line 1); give a table as CSV or Parquet."),
-        ("a\nb\0c\n".encode("utf-16"), "'t' is not text (it holds a zero byte in line 2); give a table as CSV or Parquet."),
+        (
+            b"a,b\r\n1,\x81\x8d\n",
+            "'t' is neither UTF-8 nor Windows-1252 text (byte 0x81 in line 2); save it as UTF-8.",
+        ),
+        (
+            b"\xef\xbb\xbfa\n\xff\n",
+            "'t' says that it is UTF-8, but byte 6 is not; save it as UTF-8.",
+        ),
+        (
+            b"\xff\xfea\x00\x00\xd8\x00\xd8",
+            "'t' says that it is UTF-16, but byte 5 is not; save it as UTF-8.",
+        ),
+        (
+            b"\x7fELF\x00\x01\x02\x03",
+            "'t' is not text (it holds a zero byte in line 1); give a table as CSV or Parquet.",
+        ),
+        (
+            "a\nb\0c\n".encode("utf-16"),
+            "'t' is not text (it holds a zero byte in line 2); give a table as CSV or Parquet.",
+        ),
     ],
 )
 def test_what_is_no_text_is_refused_with_the_first_bad_byte(content, sentence):

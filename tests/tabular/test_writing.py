@@ -11,26 +11,55 @@ import pytest
 from leaflearn.tabular.writing import check_place, safe_cell, to_csv, write_table
 
 
-@pytest.mark.parametrize("text", ["=1+1", "+49 170", "-", "-a", "@sum", "\tx", "\rx", "=cmd|' /C calc'!A0", "--1", "+-1", "-1-1"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "=1+1",
+        "+49 170",
+        "-",
+        "-a",
+        "@sum",
+        "\tx",
+        "\rx",
+        "=cmd|' /C calc'!A0",
+        "--1",
+        "+-1",
+        "-1-1",
+    ],
+)
 def test_text_that_would_be_run_gets_an_apostrophe(text):
     assert safe_cell(text) == f"'{text}"
 
 
-@pytest.mark.parametrize("value", ["-5", "+5", "-1.5e-3", "-1,5", "-.5", "+1.", "a=1", "", " =1", -5, -5.5, None, True])
+@pytest.mark.parametrize(
+    "value", ["-5", "+5", "-1.5e-3", "-1,5", "-.5", "+1.", "a=1", "", " =1", -5, -5.5, None, True]
+)
 def test_numbers_and_harmless_text_stay_as_they_are(value):
     assert safe_cell(value) == value
 
 
 def test_every_text_of_a_table_is_made_safe_also_names_and_categories():
     frame = pandas.DataFrame(
-        {"=name": ["=a", "b"], "kind": pandas.Categorical(["@x", "y"]), "mixed": [-1, "-x"], "number": [-1.0, 2.0], "truth": [True, False]}
+        {
+            "=name": ["=a", "b"],
+            "kind": pandas.Categorical(["@x", "y"]),
+            "mixed": [-1, "-x"],
+            "number": [-1.0, 2.0],
+            "truth": [True, False],
+        }
     )
-    assert to_csv(frame).decode().splitlines() == ["'=name,kind,mixed,number,truth", "'=a,'@x,-1,-1.0,True", "b,y,'-x,2.0,False"]
+    assert to_csv(frame).decode().splitlines() == [
+        "'=name,kind,mixed,number,truth",
+        "'=a,'@x,-1,-1.0,True",
+        "b,y,'-x,2.0,False",
+    ]
 
 
 def test_cells_with_line_ends_stay_one_cell():
     text = "a\r\nb\rc\nd"
-    again = pandas.read_csv(io.BytesIO(to_csv(pandas.DataFrame({"x": [text], "y": ["z"]}))), lineterminator="\n")
+    again = pandas.read_csv(
+        io.BytesIO(to_csv(pandas.DataFrame({"x": [text], "y": ["z"]}))), lineterminator="\n"
+    )
     assert again["y"].tolist() == ["z"]
 
 
@@ -41,7 +70,10 @@ def test_parquet_keeps_types(tmp_path):
 
 
 def test_cells_of_mixed_types_become_text_in_parquet(tmp_path):
-    frame = pandas.DataFrame({"mixed": [1, "a", None], "huge": [10**30, 1, None], "truth": [True, None, False]}, dtype=object)
+    frame = pandas.DataFrame(
+        {"mixed": [1, "a", None], "huge": [10**30, 1, None], "truth": [True, None, False]},
+        dtype=object,
+    )
     write_table(frame, tmp_path / "t.parquet")
     again = pandas.read_parquet(tmp_path / "t.parquet")
     assert again["mixed"].tolist()[:2] == ["1", "a"]
@@ -54,7 +86,10 @@ def test_parquet_without_pyarrow(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ValueError) as error:  # noqa: PT011
         write_table(pandas.DataFrame({"a": [1]}), tmp_path / "t.parquet")
-    assert str(error.value) == "To write 't.parquet', pyarrow is needed: pip install 'leaflearn[parquet]'."
+    assert (
+        str(error.value)
+        == "To write 't.parquet', pyarrow is needed: pip install 'leaflearn[parquet]'."
+    )
     assert os.listdir(tmp_path) == []
 
 

@@ -66,7 +66,13 @@ def test_one_large_group_is_enough_and_few_rows_are_not(leaf):
     leaf.partial_fit(*lines([2], first=21))
     assert leaf.n_contexts_ == 3, "but they are kept in mind"
     assert leaf.contexts_[20] == leaf.contexts_[21] == 2
-    assert LeafRegressor(2, **LINEAR).fit(*lines([0, 1] * 10)).partial_fit(*lines([2], first=20, size=60)).n_contexts_ == 3
+    assert (
+        LeafRegressor(2, **LINEAR)
+        .fit(*lines([0, 1] * 10))
+        .partial_fit(*lines([2], first=20, size=60))
+        .n_contexts_
+        == 3
+    )
 
 
 def test_several_contexts_can_open_at_once():
@@ -78,7 +84,9 @@ def test_several_contexts_can_open_at_once():
 
 def test_noise_opens_nothing(leaf):
     X, y, groups = lines([0] * 20, first=20)
-    y = np.random.default_rng(1).permutation(4 * y)  # worse than anything seen, and nothing to be learnt from it
+    y = np.random.default_rng(1).permutation(
+        4 * y
+    )  # worse than anything seen, and nothing to be learnt from it
     assert leaf.partial_fit(X, y, groups).n_contexts_ == 2
 
 
@@ -102,14 +110,16 @@ def test_more_rows_of_a_known_group_are_the_same_group(leaf):
     leaf.partial_fit(X, y, np.repeat([3, 5, 21], 10))
     assert leaf.groups_.tolist() == [*range(20), 21]
     assert allocation_agreement(leaf.contexts_, [*[0, 1] * 10, 1]) == 1.0
-    assert np.sum(leaf.memory_.group == 3) == 20
+    assert np.sum(leaf.replay_buffer_.group == 3) == 20
 
 
 def test_the_evidence_of_a_known_group_adds_up():
     X, y, groups = lines([0, 1] * 10)
     leaf = LeafRegressor(2, **LINEAR).fit(X, y, groups)
     new_X, new_y, _ = lines([1] * 3, first=30)
-    leaf.partial_fit(new_X, new_y, np.zeros(30, dtype=int))  # group 0 was of the other line, with fewer rows
+    leaf.partial_fit(
+        new_X, new_y, np.zeros(30, dtype=int)
+    )  # group 0 was of the other line, with fewer rows
     assert leaf.contexts_[0] == leaf.contexts_[1]
 
 
@@ -122,7 +132,10 @@ def test_groups_may_have_any_names():
     assert leaf.contexts_[:4].tolist() == [2, 2, 2, 2]
     leaf.partial_fit(X, y, groups)  # numbers beside names
     assert {"site 00", 20} < set(leaf.groups_.tolist())
-    with pytest.raises(ValueError, match=r"^groups is None, but the groups of this model have names; say with groups= which row belongs"):
+    with pytest.raises(
+        ValueError,
+        match=r"^groups is None, but the groups of this model have names; say with groups= which row belongs",
+    ):
         leaf.partial_fit(X, y)
 
 
@@ -162,7 +175,10 @@ def test_all_labels_can_be_named_before_they_come():
 def test_labels_that_were_not_named_are_refused():
     X, y, groups = opposites(20, 0, 0)
     leaf = LeafClassifier(2, local_model=LogisticRegression(), random_state=0)
-    with pytest.raises(ValueError, match=r"^y holds 'no', but classes=\['perhaps', 'yes'\]; name all labels in classes\.$"):
+    with pytest.raises(
+        ValueError,
+        match=r"^y holds 'no', but classes=\['perhaps', 'yes'\]; name all labels in classes\.$",
+    ):
         leaf.partial_fit(X, y, groups, classes=["yes", "perhaps"])
     assert not hasattr(leaf, "classes_")
     leaf.fit(X, y, groups)
@@ -172,7 +188,10 @@ def test_labels_that_were_not_named_are_refused():
     )
     with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
         leaf.partial_fit(X, np.where(y == "no", "perhaps", y), groups)
-    with pytest.raises(ValueError, match=r"^classes=\['a'\] differs from the first call; all labels have to be told there\.$"):
+    with pytest.raises(
+        ValueError,
+        match=r"^classes=\['a'\] differs from the first call; all labels have to be told there\.$",
+    ):
         leaf.partial_fit(X, y, groups, classes=["a"])
 
 
@@ -183,29 +202,38 @@ def test_what_fails_changes_nothing(leaf, monkeypatch):
     def fail(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(continuing, "remember", fail)  # the last thing that happens
+    monkeypatch.setattr(continuing, "fill_replay_buffer", fail)  # the last thing that happens
     with pytest.raises(KeyboardInterrupt):
         leaf.partial_fit(*new)
     assert snapshot(leaf) == before
-    for X, y in ((np.ones((2, 3)), [1.0, 2.0]), ([[1.0], [np.nan]], [1.0, 2.0]), ([[1.0]], [1.0, 2.0])):
+    for X, y in (
+        (np.ones((2, 3)), [1.0, 2.0]),
+        ([[1.0], [np.nan]], [1.0, 2.0]),
+        ([[1.0]], [1.0, 2.0]),
+    ):
         with pytest.raises(ValueError, match=r"features|NaN|inconsistent"):
             leaf.partial_fit(X, y)
         assert snapshot(leaf) == before
-    leaf.memory_ = None
-    with pytest.raises(ValueError, match=r"^memory_ is empty"):
+    leaf.replay_buffer_ = None
+    with pytest.raises(ValueError, match=r"^replay_buffer_ is empty"):
         leaf.partial_fit(*new)
 
 
 def test_the_memory_is_bounded_and_remembers_rare_contexts(leaf):
     for i in range(2):
         leaf.partial_fit(*lines([0] * 150, first=20 + 150 * i))
-    assert len(leaf.memory_.y) <= MOST_ROWS
-    assert set(leaf.contexts_[leaf.memory_.group]) == {0, 1}
+    assert len(leaf.replay_buffer_.y) <= MOST_ROWS
+    assert set(leaf.contexts_[leaf.replay_buffer_.group]) == {0, 1}
     assert len(leaf.groups_) == len(leaf.contexts_) == 320
-    assert sorted(model.coef_[0].round() for model in leaf.local_models_) == [-2.0, 2.0], "the other line is not forgotten"
+    assert sorted(model.coef_[0].round() for model in leaf.local_models_) == [-2.0, 2.0], (
+        "the other line is not forgotten"
+    )
 
 
-@pytest.mark.parametrize("container", [sparse.csr_matrix, lambda X: pd.DataFrame({"x": X[:, 0]}), lambda X: torch.as_tensor(X)])
+@pytest.mark.parametrize(
+    "container",
+    [sparse.csr_matrix, lambda X: pd.DataFrame({"x": X[:, 0]}), lambda X: torch.as_tensor(X)],
+)
 def test_rows_come_in_any_container(container):
     X, y, groups = lines([0, 1] * 10)
     leaf = LeafRegressor(2, **LINEAR).fit(container(X), y, groups)
@@ -216,13 +244,18 @@ def test_rows_come_in_any_container(container):
 
 def test_networks_open_contexts_and_keep_the_others(monkeypatch):
     monkeypatch.setattr("leaflearn.engines.known_contexts.FURTHER", 60)
-    leaf = LeafRegressor(2, max_epochs=100, n_init=1, learning_rate=0.01, random_state=0).fit(*lines([0, 1] * 16, size=8))
+    leaf = LeafRegressor(2, max_epochs=100, n_init=1, learning_rate=0.01, random_state=0).fit(
+        *lines([0, 1] * 16, size=8)
+    )
     untouched = leaf.predict_each([[1.0]])[0, 1]
     leaf.partial_fit(*lines([2] * 12 + [int(leaf.predict([[1.0]])[0] > 0)] * 4, first=32, size=8))
     assert leaf.n_contexts_ == 3
     assert sorted(leaf.predict_each([[1.0]])[0].round()) == [-2.0, 2.0, 9.0]
     assert untouched in leaf.predict_each([[1.0]])[0], "a context without new groups stays as it is"
-    assert pickle.loads(pickle.dumps(leaf)).partial_fit(*lines([2] * 2, first=90, size=8)).n_contexts_ == 3
+    assert (
+        pickle.loads(pickle.dumps(leaf)).partial_fit(*lines([2] * 2, first=90, size=8)).n_contexts_
+        == 3
+    )
 
 
 def test_callbacks_hear_of_it():
@@ -238,16 +271,24 @@ def test_callbacks_hear_of_it():
 
 
 def test_a_clone_remembers_nothing(leaf):
-    assert not hasattr(clone(leaf), "memory_")
+    assert not hasattr(clone(leaf), "replay_buffer_")
 
 
 @pytest.mark.filterwarnings("ignore:X .* feature names:UserWarning")  # scikit-learn says so itself
-@pytest.mark.parametrize("first", [np.asarray, sparse.csr_matrix, lambda X: pd.DataFrame(X, columns=["a"])])
-@pytest.mark.parametrize("second", [np.asarray, sparse.csr_matrix, lambda X: pd.DataFrame(X, columns=["a"])])
+@pytest.mark.parametrize(
+    "first", [np.asarray, sparse.csr_matrix, lambda X: pd.DataFrame(X, columns=["a"])]
+)
+@pytest.mark.parametrize(
+    "second", [np.asarray, sparse.csr_matrix, lambda X: pd.DataFrame(X, columns=["a"])]
+)
 def test_later_rows_may_come_in_another_container(first, second):
     (X, y, groups), (new_X, new_y, new_groups) = lines([0, 1] * 4), lines([0, 1], first=20)
-    leaf = LeafRegressor(2, **LINEAR).fit(first(X), y, groups).partial_fit(second(new_X), new_y, new_groups)
-    assert type(leaf.memory_.X) is type(first(X))
+    leaf = (
+        LeafRegressor(2, **LINEAR)
+        .fit(first(X), y, groups)
+        .partial_fit(second(new_X), new_y, new_groups)
+    )
+    assert type(leaf.replay_buffer_.X) is type(first(X))
     assert allocation_agreement(leaf.contexts_, [0, 1] * 5) == 1.0
 
 
@@ -256,7 +297,10 @@ def test_a_row_that_is_far_off_does_not_decide_for_groups_that_come_later():
     """Trimmed scores choose the contexts of later groups too, whether their models have changed or not."""
     leaf = LeafRegressor(2, trim=0.2, **LINEAR).fit(*lines([0, 1] * 20))
     X, y, groups = lines([0, 1] * 2, first=50)
-    X[::10], y[::10] = 3.0, SLOPES[[1, 0] * 2] * 3.0  # one row of each group is of the other context, and far out
+    X[::10], y[::10] = (
+        3.0,
+        SLOPES[[1, 0] * 2] * 3.0,
+    )  # one row of each group is of the other context, and far out
     X[np.arange(len(X)) % 10 != 0] *= 0.1
     y[np.arange(len(X)) % 10 != 0] *= 0.1
     leaf.partial_fit(X, y, groups)
@@ -266,7 +310,9 @@ def test_a_row_that_is_far_off_does_not_decide_for_groups_that_come_later():
 def test_groups_that_only_pruned_contexts_knew_keep_a_probability(monkeypatch):
     """A context that opened later knows nothing of groups that have left the memory; when it is the only one left, they go there."""
     monkeypatch.setattr("leaflearn.updates.replay_buffer.MOST_ROWS", 60)
-    leaf = LeafRegressor(2, **LINEAR).fit(*lines([0, 1] * 10)).partial_fit(*lines([2] * 50, first=20))
+    leaf = (
+        LeafRegressor(2, **LINEAR).fit(*lines([0, 1] * 10)).partial_fit(*lines([2] * 50, first=20))
+    )
     assert leaf.n_contexts_ == 3
     leaf.prune(min_usage=0.5, redundant=False)
     assert leaf.n_contexts_ == 1

@@ -15,7 +15,9 @@ from leaflearn.benchmark.evaluation import allocation_agreement
 from leaflearn.core.allocation import Given
 from leaflearn.updates import prune_merge as contexts_module
 
-pytestmark = pytest.mark.filterwarnings("ignore::leaflearn.RecoveryWarning")  # the starts are bad on purpose
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::leaflearn.RecoveryWarning"
+)  # the starts are bad on purpose
 
 RANDOM = {"allocation": "hard", "init": "random", "n_init": 1, "random_state": 0}
 
@@ -48,10 +50,20 @@ def assert_knows_its_error(leaf, X, y, groups):
     assert leaf.empirical_error_ == pytest.approx(by_group.mean(), rel=1e-3)
 
 
-@pytest.mark.parametrize(("n_contexts", "noise", "seed"), [(1, 0.5, 0), (1, 0.05, 1), (2, 0.5, 2), (2, 0.05, 3), (3, 0.5, 4)])
+@pytest.mark.parametrize(
+    ("n_contexts", "noise", "seed"),
+    [(1, 0.5, 0), (1, 0.05, 1), (2, 0.5, 2), (2, 0.05, 3), (3, 0.5, 4)],
+)
 def test_lines_that_are_there_stay_and_others_go(n_contexts, noise, seed):
     X, y, groups, truth = many_sites(n_contexts, noise, seed=seed)
-    leaf = LeafRegressor(4, local_model=LinearRegression(), allocation="hard", init="random", n_init=3, random_state=seed)
+    leaf = LeafRegressor(
+        4,
+        local_model=LinearRegression(),
+        allocation="hard",
+        init="random",
+        n_init=3,
+        random_state=seed,
+    )
     leaf.fit(X, y, groups)
     assert leaf.prune() is leaf
     assert leaf.n_contexts_ == n_contexts
@@ -68,12 +80,17 @@ def test_pieces_of_a_function_become_whole():
     X = rng.uniform(0, 1, (240, 1)) * np.where(side[groups], 1.0, -1.0)[:, None]
     y = np.where(truth[groups], np.sin(3 * X[:, 0]), 1 + X[:, 0] ** 2) + rng.normal(0, 0.02, 240)
     pieces = np.where(truth, 0, np.where(side, 1, 2))  # the parabola is cut in two
-    leaf = LeafRegressor(3, allocation=Given(torch.as_tensor(pieces)), n_init=1, max_epochs=150, random_state=0).fit(X, y, groups)
+    leaf = LeafRegressor(
+        3, allocation=Given(torch.as_tensor(pieces)), n_init=1, max_epochs=150, random_state=0
+    ).fit(X, y, groups)
     grid = np.linspace(-1, 1, 101)[:, None]
 
     def worst():
         each = leaf.predict_each(grid)
-        return max(np.sqrt(np.mean((each - f[:, None]) ** 2, 0)).min() for f in (np.sin(3 * grid[:, 0]), 1 + grid[:, 0] ** 2))
+        return max(
+            np.sqrt(np.mean((each - f[:, None]) ** 2, 0)).min()
+            for f in (np.sin(3 * grid[:, 0]), 1 + grid[:, 0] ** 2)
+        )
 
     assert worst() > 0.15, "no model covers it"
     leaf.prune()
@@ -111,7 +128,10 @@ def test_contexts_that_are_too_few_after_a_merge_are_doubted():
     X, y, groups, _ = many_sites(3)
     leaf = LeafRegressor(3, local_model=LinearRegression(), random_state=0).fit(X, y, groups)
     assert leaf.converged_
-    with pytest.warns(RecoveryWarning, match="3 contexts explain unseen rows clearly better than 2; try n_contexts=3"):
+    with pytest.warns(
+        RecoveryWarning,
+        match="3 contexts explain unseen rows clearly better than 2; try n_contexts=3",
+    ):
         leaf.merge(0, 1)
     assert not leaf.converged_
 
@@ -119,7 +139,10 @@ def test_contexts_that_are_too_few_after_a_merge_are_doubted():
 def test_one_context_that_is_left_of_several_is_doubted_only_where_they_conflict():
     X, y, groups, _ = many_sites(2)
     leaf = LeafRegressor(2, local_model=LinearRegression(), random_state=0).fit(X, y, groups)
-    with pytest.warns(RecoveryWarning, match=r"2 contexts explain unseen rows clearly better than 1; try n_contexts=2\.$"):
+    with pytest.warns(
+        RecoveryWarning,
+        match=r"2 contexts explain unseen rows clearly better than 1; try n_contexts=2\.$",
+    ):
         leaf.merge(0, 1)
     assert not leaf.converged_
     X, y, groups, _ = many_sites(1)
@@ -152,7 +175,11 @@ def test_labels_are_pruned_too():
 
 def test_models_that_learn_by_heart_are_judged_on_what_they_have_not_seen():
     X, y, groups, truth = many_sites(2, n_groups=80, size=8)
-    leaf = LeafRegressor(3, local_model=DecisionTreeRegressor(min_samples_leaf=2), random_state=0).fit(X, y, groups).prune()
+    leaf = (
+        LeafRegressor(3, local_model=DecisionTreeRegressor(min_samples_leaf=2), random_state=0)
+        .fit(X, y, groups)
+        .prune()
+    )
     assert leaf.n_contexts_ == 2
     assert allocation_agreement(leaf.contexts_, truth) > 0.9
 
@@ -187,7 +214,11 @@ def test_two_contexts_become_one_where_that_is_asked_for():
 @pytest.mark.parametrize("seed", range(2))
 def test_pairs_without_conflict_are_found(seed):
     X, y, groups, truth = many_sites(2, seed=seed)
-    leaf = LeafRegressor(3, local_model=LinearRegression(), **{**RANDOM, "random_state": seed}).fit(X, y, groups).merge()
+    leaf = (
+        LeafRegressor(3, local_model=LinearRegression(), **{**RANDOM, "random_state": seed})
+        .fit(X, y, groups)
+        .merge()
+    )
     assert leaf.n_contexts_ == 2
     assert allocation_agreement(leaf.contexts_, truth) > 0.9
     assert_consistent(leaf)
@@ -197,7 +228,7 @@ def test_groups_outside_the_memory_follow(monkeypatch):
     monkeypatch.setattr("leaflearn.updates.replay_buffer.MOST_ROWS", 150)
     X, y, groups, truth = many_sites(2, n_groups=100)
     leaf = LeafRegressor(4, local_model=LinearRegression(), **RANDOM).fit(X, y, groups)
-    assert len(leaf.memory_.y) == 150
+    assert len(leaf.replay_buffer_.y) == 150
     leaf.prune()
     assert leaf.n_contexts_ == 2
     assert len(leaf.contexts_) == 100
@@ -213,7 +244,7 @@ def test_what_fails_changes_nothing(monkeypatch):
     def fail(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(contexts_module, "retrain", fail)
+    monkeypatch.setattr(contexts_module, "fine_tune", fail)
     for change in (leaf.prune, leaf.merge):
         with pytest.raises(KeyboardInterrupt):
             change()
@@ -226,8 +257,11 @@ def test_nothing_is_done_before_a_fit_or_without_rows(change):
         getattr(LeafRegressor(), change)()
     X, y, groups, _ = many_sites(2)
     leaf = LeafRegressor(2, local_model=LinearRegression(), random_state=0).fit(X, y, groups)
-    leaf.memory_ = None
-    with pytest.raises(ValueError, match=r"^memory_ is empty, so there are no rows from which contexts could learn on; fit again\.$"):
+    leaf.replay_buffer_ = None
+    with pytest.raises(
+        ValueError,
+        match=r"^replay_buffer_ is empty, so there are no rows from which contexts could learn on; fit again\.$",
+    ):
         getattr(leaf, change)()
 
 
@@ -235,7 +269,7 @@ def test_nothing_is_done_before_a_fit_or_without_rows(change):
 def test_what_trains_nothing_needs_no_rows(local_model):
     X, y, groups, _ = many_sites(2)
     leaf = LeafRegressor(3, local_model=local_model, max_epochs=3, **RANDOM).fit(X, y, groups)
-    leaf.memory_ = None
+    leaf.replay_buffer_ = None
     leaf.prune(min_usage=1.0, redundant=False)
     assert leaf.n_contexts_ == 1
     assert np.isnan(leaf.empirical_error_), "there are no rows to tell it by"
@@ -244,7 +278,10 @@ def test_what_trains_nothing_needs_no_rows(local_model):
 
 @pytest.mark.parametrize("min_usage", [-0.1, 1.5, "some", True, None])
 def test_a_share_is_between_nothing_and_all(regressor, min_usage):
-    with pytest.raises(ValueError, match=rf"^min_usage={min_usage!r}, but a share between 0 and 1, or 'auto', was expected\.$"):
+    with pytest.raises(
+        ValueError,
+        match=rf"^min_usage={min_usage!r}, but a share between 0 and 1, or 'auto', was expected\.$",
+    ):
         regressor.prune(min_usage)
 
 
@@ -257,7 +294,13 @@ def test_a_pair_is_two_contexts(regressor, pair):
 
 def test_modules_of_the_users_own_are_pruned():
     X, y, groups, truth = many_sites(2)
-    leaf = LeafRegressor(3, local_model=lambda shape, n: torch.nn.Linear(shape[0], n), learning_rate=0.05, max_epochs=100, random_state=0)
+    leaf = LeafRegressor(
+        3,
+        local_model=lambda shape, n: torch.nn.Linear(shape[0], n),
+        learning_rate=0.05,
+        max_epochs=100,
+        random_state=0,
+    )
     leaf.fit(X, y, groups).prune()
     assert leaf.n_contexts_ == 2
     assert allocation_agreement(leaf.contexts_, truth) > 0.9

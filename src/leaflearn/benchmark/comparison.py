@@ -12,7 +12,13 @@ from numpy.typing import NDArray
 
 from leaflearn.benchmark.datasets.domains import DomainSet, Truth
 from leaflearn.benchmark.datasets.sampling import GroupedSample, sample_groups
-from leaflearn.benchmark.evaluation import BestErrors, allocation_agreement, best_errors, error_rate, rmse
+from leaflearn.benchmark.evaluation import (
+    BestErrors,
+    allocation_agreement,
+    best_errors,
+    error_rate,
+    rmse,
+)
 from leaflearn.core.allocation import Given
 from leaflearn.core.matching import match_contexts
 from leaflearn.core.training import Callback, Training
@@ -63,7 +69,9 @@ class Comparison:
     agreement: float  # share of groups that LEAF allocated right
 
 
-def compare(data: DomainSet, random_state: int, watch: Watch, n_groups: int | None = None, **settings: Any) -> Comparison:
+def compare(
+    data: DomainSet, random_state: int, watch: Watch, n_groups: int | None = None, **settings: Any
+) -> Comparison:
     """Sample groups from `data` and let the three learners learn from them; `settings` go to all three estimators.
 
     Examples
@@ -82,25 +90,44 @@ def compare(data: DomainSet, random_state: int, watch: Watch, n_groups: int | No
         "LEAF": {"n_contexts": len(data), "callbacks": [recorder]},
         "oracle": {"n_contexts": len(data), "allocation": Given(torch.as_tensor(truth.domain))},
     }
-    fitted = {name: _fit(data, sample, watch(name), random_state=random_state, **plan, **settings) for name, plan in plans.items()}
+    fitted = {
+        name: _fit(data, sample, watch(name), random_state=random_state, **plan, **settings)
+        for name, plan in plans.items()
+    }
     learnt = {name: _measure(estimator, data, truth) for name, estimator in fitted.items()}
     leaf = learnt["LEAF"]
     found = _follow_domains(recorder.contexts, fitted["LEAF"], leaf.domains)
-    return Comparison(data, sample, truth, learnt, found, allocation_agreement(leaf.contexts, truth.domain))
+    return Comparison(
+        data, sample, truth, learnt, found, allocation_agreement(leaf.contexts, truth.domain)
+    )
 
 
-def _fit(data: DomainSet, sample: GroupedSample, bar: ProgressBar, callbacks: Any = (), **parameters: Any) -> Any:
-    estimator = (LeafRegressor if data.classes is None else LeafClassifier)(callbacks=[*callbacks, bar], **parameters)
+def _fit(
+    data: DomainSet, sample: GroupedSample, bar: ProgressBar, callbacks: Any = (), **parameters: Any
+) -> Any:
+    estimator = (LeafRegressor if data.classes is None else LeafClassifier)(
+        callbacks=[*callbacks, bar], **parameters
+    )
     with bar:
         return estimator.fit(_flatten(sample.x), sample.y, groups=sample.groups)
 
 
 def _measure(estimator: Any, data: DomainSet, truth: Truth) -> Learnt:
     first, *_ = data  # in the data sets shown here all domains are tested on the same inputs
-    predictions = estimator.predict_each(_flatten(np.asarray(first.test.x)))  #                                     (N, K)
-    errors = best_errors(predictions, [domain.test.y for domain in data], rmse if data.classes is None else error_rate)
+    predictions = estimator.predict_each(
+        _flatten(np.asarray(first.test.x))
+    )  #                                     (N, K)
+    errors = best_errors(
+        predictions,
+        [domain.test.y for domain in data],
+        rmse if data.classes is None else error_rate,
+    )
     n_contexts = predictions.shape[1]
-    domains = match_contexts(estimator.contexts_, truth.domain, n_contexts) if n_contexts > 1 else np.array([-1])
+    domains = (
+        match_contexts(estimator.contexts_, truth.domain, n_contexts)
+        if n_contexts > 1
+        else np.array([-1])
+    )
     return Learnt(predictions, errors, estimator.contexts_, domains)
 
 

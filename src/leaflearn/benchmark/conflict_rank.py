@@ -34,7 +34,13 @@ def conflict_rank(domains: DomainSet, at_least: float = 0.0) -> int:
     """
     answers = _answers(domains)
     counts = np.array([_n_different(column) for column in answers.swapaxes(0, 1)])  #   (n_inputs,)
-    return int(max(rank for rank in range(1, len(answers) + 1) if rank == 1 or np.mean(counts >= rank) > at_least))
+    return int(
+        max(
+            rank
+            for rank in range(1, len(answers) + 1)
+            if rank == 1 or np.mean(counts >= rank) > at_least
+        )
+    )
 
 
 def conflicts(domains: DomainSet, at_least: float = 0.0) -> NDArray[np.bool_]:
@@ -47,7 +53,9 @@ def conflicts(domains: DomainSet, at_least: float = 0.0) -> NDArray[np.bool_]:
     [[0, 1, 1], [1, 0, 1], [1, 1, 0]]
     """
     answers = _answers(domains)
-    differ = np.abs(answers[:, None] - answers[None]).max(-1) > SAME  #                 (R, R, n_inputs)
+    differ = (
+        np.abs(answers[:, None] - answers[None]).max(-1) > SAME
+    )  #                 (R, R, n_inputs)
     return np.asarray(differ.mean(-1) > at_least)
 
 
@@ -73,7 +81,9 @@ def _can_share(pairs: NDArray[np.bool_], model_of: list[int], n_models: int) -> 
     d = len(model_of)
     if d == len(pairs):
         return True
-    for model in range(min(n_models, max(model_of, default=-1) + 2)):  # of models that nobody has yet, one is as good as another
+    for model in range(
+        min(n_models, max(model_of, default=-1) + 2)
+    ):  # of models that nobody has yet, one is as good as another
         is_free = not any(pairs[d, e] and model_of[e] == model for e in range(d))
         if is_free and _can_share(pairs, [*model_of, model], n_models):
             return True
@@ -84,8 +94,12 @@ def _answers(domains: DomainSet) -> NDArray[np.float64]:
     """What each domain answers to each test input, (R, n_inputs, D)."""
     first = domains.domains[0].test.x
     if not all(np.array_equal(domain.test.x, first) for domain in domains):
-        raise ValueError(f"The domains of '{domains.name}' are tested on different inputs, so their answers cannot be compared.")
-    return np.stack([np.asarray(domain.test.y, dtype=np.float64).reshape(len(first), -1) for domain in domains])
+        raise ValueError(
+            f"The domains of '{domains.name}' are tested on different inputs, so their answers cannot be compared."
+        )
+    return np.stack(
+        [np.asarray(domain.test.y, dtype=np.float64).reshape(len(first), -1) for domain in domains]
+    )
 
 
 def _n_different(answers: NDArray[np.float64]) -> int:

@@ -56,7 +56,9 @@ def error_rate(predictions: Array, truth: Array) -> Array:
 def _check_shapes(predictions: Array, truth: Array) -> None:
     if truth.shape != predictions.shape[:1] + predictions.shape[2:]:
         expected = predictions.shape[:1] + predictions.shape[2:]
-        raise ValueError(f"the true targets have shape {truth.shape}, but predictions of shape {predictions.shape} need {expected}.")
+        raise ValueError(
+            f"the true targets have shape {truth.shape}, but predictions of shape {predictions.shape} need {expected}."
+        )
 
 
 def best_errors(predictions: ArrayLike, truths: Sequence[ArrayLike], error: Error) -> BestErrors:
@@ -79,8 +81,12 @@ def best_errors(predictions: ArrayLike, truths: Sequence[ArrayLike], error: Erro
     predictions = np.asarray(predictions)
     for truth in truths:
         if len(np.asarray(truth)) != len(predictions):
-            raise ValueError(f"There are predictions for {len(predictions)} rows and true targets for {len(np.asarray(truth))}.")
-    errors = np.stack([error(predictions, np.asarray(truth)) for truth in truths])  #   (n_domains, K)
+            raise ValueError(
+                f"There are predictions for {len(predictions)} rows and true targets for {len(np.asarray(truth))}."
+            )
+    errors = np.stack(
+        [error(predictions, np.asarray(truth)) for truth in truths]
+    )  #   (n_domains, K)
     return BestErrors(errors.min(axis=1), errors.argmin(axis=1))
 
 
@@ -109,16 +115,25 @@ def identified_errors(
     >>> identified_errors(predictions, [np.ones((12, 1)), np.full((12, 1), 0.25)], "squared")
     array([0.  , 0.25])
     """
-    predictions, generator = np.asarray(predictions, dtype=np.float64), np.random.default_rng(random_state)
+    predictions, generator = (
+        np.asarray(predictions, dtype=np.float64),
+        np.random.default_rng(random_state),
+    )
     if not 1 <= n_support < len(predictions):
         raise ValueError(
             f"`n_support` must be at least 1 and leave rows to test on; it is {n_support}, and there are {len(predictions)} rows."
         )
     errors = []
     for truth in truths:
-        row_loss, row_error = _row_losses(predictions, np.asarray(truth), loss)  #                  (N, K) each
-        order = generator.permuted(np.tile(np.arange(len(predictions)), (n_draws, 1)), axis=1)  #   (n_draws, N)
-        chosen = row_loss[order[:, :n_support]].mean(axis=1).argmin(axis=-1)  #                     (n_draws,)
+        row_loss, row_error = _row_losses(
+            predictions, np.asarray(truth), loss
+        )  #                  (N, K) each
+        order = generator.permuted(
+            np.tile(np.arange(len(predictions)), (n_draws, 1)), axis=1
+        )  #   (n_draws, N)
+        chosen = (
+            row_loss[order[:, :n_support]].mean(axis=1).argmin(axis=-1)
+        )  #                     (n_draws,)
         error = row_error[order[:, n_support:], chosen[:, None]].mean(axis=1)
         errors.append((np.sqrt(error) if loss == "squared" else error).mean())
     return np.array(errors)
@@ -134,10 +149,14 @@ def _row_losses(predictions: Array, truth: Array, loss: str) -> tuple[Array, Arr
         raise ValueError(f"`loss` must be 'squared' or 'cross-entropy'; it is {loss!r}.")
     _check_shapes(predictions[..., 0], truth)
     of_truth = np.take_along_axis(predictions, truth[:, None, None], axis=-1)[..., 0]
-    return -np.log(np.maximum(of_truth, np.finfo(np.float32).tiny)), predictions.argmax(axis=-1) != truth[:, None]
+    return -np.log(np.maximum(of_truth, np.finfo(np.float32).tiny)), predictions.argmax(
+        axis=-1
+    ) != truth[:, None]
 
 
-def label_set_errors(scores: ArrayLike, truths: Sequence[ArrayLike], n_domains: int) -> NDArray[np.float64]:
+def label_set_errors(
+    scores: ArrayLike, truths: Sequence[ArrayLike], n_domains: int
+) -> NDArray[np.float64]:
     """In every domain, the share of rows whose label is not among the `n_domains` labels with the best scores. Shape (n_domains,).
 
     Parameters
@@ -156,7 +175,9 @@ def label_set_errors(scores: ArrayLike, truths: Sequence[ArrayLike], n_domains: 
     """
     scores = np.asarray(scores)
     if scores.ndim != 2:
-        raise ValueError(f"The scores must be one number a row and label, of shape (rows, labels); their shape is {scores.shape}.")
+        raise ValueError(
+            f"The scores must be one number a row and label, of shape (rows, labels); their shape is {scores.shape}."
+        )
     best = np.argsort(-scores, axis=1, kind="stable")[:, :n_domains]  #         (N, n_domains)
     for truth in truths:
         _check_shapes(best[:, :1], np.asarray(truth))
@@ -181,7 +202,12 @@ def allocation_agreement(contexts: ArrayLike, domains: ArrayLike) -> float:
     contexts, domains = _check_groups(contexts, domains)
     known = contexts >= 0  # a group that was left open is not right
     return (
-        float((match_contexts(contexts[known], domains[known])[contexts[known]] == domains[known]).sum() / len(domains))
+        float(
+            (
+                match_contexts(contexts[known], domains[known])[contexts[known]] == domains[known]
+            ).sum()
+            / len(domains)
+        )
         if known.any()
         else 0.0
     )
@@ -206,5 +232,7 @@ def adjusted_rand(contexts: ArrayLike, domains: ArrayLike) -> float:
 def _check_groups(contexts: ArrayLike, domains: ArrayLike) -> tuple[Array, Array]:
     contexts, domains = np.asarray(contexts), np.asarray(domains)
     if contexts.shape != domains.shape or contexts.ndim != 1:
-        raise ValueError(f"Contexts and domains must be one number a group; their shapes are {contexts.shape} and {domains.shape}.")
+        raise ValueError(
+            f"Contexts and domains must be one number a group; their shapes are {contexts.shape} and {domains.shape}."
+        )
     return contexts, domains

@@ -35,8 +35,18 @@ class Story:
 def tell(story: Story, result: Comparison) -> Section:
     """The story with its outcome: a section of the page."""
     head = ("learner", *result.data.names)
-    rows = [(label, *(format_error(result, e) for e in result.learnt[learner].errors.error)) for learner, label in LEARNERS.items()]
-    return Section(story.heading, story.explanation, summarize(result), (head, *rows), story.table_note, story.draw(result))
+    rows = [
+        (label, *(format_error(result, e) for e in result.learnt[learner].errors.error))
+        for learner, label in LEARNERS.items()
+    ]
+    return Section(
+        story.heading,
+        story.explanation,
+        summarize(result),
+        (head, *rows),
+        story.table_note,
+        story.draw(result),
+    )
 
 
 def summarize(result: Comparison) -> str:
@@ -44,7 +54,10 @@ def summarize(result: Comparison) -> str:
     n_groups = len(result.truth.domain)
     if result.agreement < CAME_APART:
         return f"Nothing came apart here: LEAF allocated only {result.agreement:.1%} of the {n_groups:,} groups to the right context."
-    worst = {learner: format_error(result, learnt.errors.error.max()) for learner, learnt in result.learnt.items()}
+    worst = {
+        learner: format_error(result, learnt.errors.error.max())
+        for learner, learnt in result.learnt.items()
+    }
     return (
         f"LEAF allocated {result.agreement:.1%} of the {n_groups:,} groups to the right context without ever seeing it. "
         f"Its worst error is {worst['LEAF']}; one model for all has {worst['ERM']}, the oracle {worst['oracle']}."
@@ -64,12 +77,19 @@ def format_error(result: Comparison, error: float) -> str:
 def draw_functions(result: Comparison) -> list[Picture]:
     """The curves of all learners, and the allocation over time."""
     x = result.data.domains[0].test.x[:, 0]  #                                          (N,)
-    truths = np.stack([domain.test.y for domain in result.data], axis=1)  #             (N, n_domains)
+    truths = np.stack(
+        [domain.test.y for domain in result.data], axis=1
+    )  #             (N, n_domains)
     erm, leaf, oracle = (result.learnt[learner] for learner in LEARNERS)
     panels = [
         Panel("The truth, which nobody tells", truths, range(len(result.data))),
         Panel("One model: an average nobody gave", erm.predictions, erm.domains),
-        Panel("LEAF", leaf.predictions, leaf.domains, leaf.domains[leaf.contexts][result.sample.groups]),
+        Panel(
+            "LEAF",
+            leaf.predictions,
+            leaf.domains,
+            leaf.domains[leaf.contexts][result.sample.groups],
+        ),
         Panel("Oracle, told the truth", oracle.predictions, oracle.domains),
     ]
     curves = plot_curves(x, (result.sample.x[:, 0], result.sample.y), panels, result.data.names)
@@ -80,10 +100,16 @@ def draw_functions(result: Comparison) -> list[Picture]:
 def draw_digits(result: Comparison) -> list[Picture]:
     """Test pictures with the answers of LEAF's contexts, and the allocation over time."""
     leaf, classes = result.learnt["LEAF"], np.array(result.data.classes)
-    context_of = np.argsort(leaf.domains)  # the context that stands for each domain            (n_domains,)
-    answers = classes[leaf.predictions[:N_PICTURES, context_of]]  #                             (n, n_domains)
+    context_of = np.argsort(
+        leaf.domains
+    )  # the context that stands for each domain            (n_domains,)
+    answers = classes[
+        leaf.predictions[:N_PICTURES, context_of]
+    ]  #                             (n, n_domains)
     truths = classes[np.stack([domain.test.y[:N_PICTURES] for domain in result.data], axis=1)]
-    figure = plot_answers(result.data.domains[0].test.x[:N_PICTURES], answers, truths, result.data.names)
+    figure = plot_answers(
+        result.data.domains[0].test.x[:N_PICTURES], answers, truths, result.data.names
+    )
     words = "The first pictures of the test part, and what each of LEAF's two contexts answers; wrong answers are red."
     return [Picture("colored-digits.png", to_png(figure), words), _draw_allocation(result)]
 

@@ -33,17 +33,56 @@ def bench(context: click.Context) -> None:
 
 @bench.command()
 @click.option("--tasks", help="Names of tasks, with commas between them.  [default: all]")
-@click.option("--rules", default=RULES_RUN, show_default=True, help="Names of rules, with commas between them.")
-@click.option("--seeds", type=click.IntRange(min=1), help=f"How many data sets of each task.  [default: {N_SEEDS}]")
-@click.option("--first-seed", default=0, show_default=True, type=click.IntRange(min=0), help="The seed of the first of them.")
-@click.option("--quick", is_flag=True, help=f"About a minute: the tasks {QUICK_TASKS} and {QUICK_SEEDS} seeds, unless others are given.")
-@click.option("--jobs", default=1, show_default=True, type=click.IntRange(min=1), help="How many processes, of one thread each.")
 @click.option(
-    "-o", "--output", default="leaflearn-recovery", show_default=True, type=click.Path(path_type=Path), help="Folder to go on in."
+    "--rules",
+    default=RULES_RUN,
+    show_default=True,
+    help="Names of rules, with commas between them.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON instead of a table.")
+@click.option(
+    "--seeds",
+    type=click.IntRange(min=1),
+    help=f"How many data sets of each task.  [default: {N_SEEDS}]",
+)
+@click.option(
+    "--first-seed",
+    default=0,
+    show_default=True,
+    type=click.IntRange(min=0),
+    help="The seed of the first of them.",
+)
+@click.option(
+    "--quick",
+    is_flag=True,
+    help=f"About a minute: the tasks {QUICK_TASKS} and {QUICK_SEEDS} seeds, unless others are given.",
+)
+@click.option(
+    "--jobs",
+    default=1,
+    show_default=True,
+    type=click.IntRange(min=1),
+    help="How many processes, of one thread each.",
+)
+@click.option(
+    "-o",
+    "--output",
+    default="leaflearn-recovery",
+    show_default=True,
+    type=click.Path(path_type=Path),
+    help="Folder to go on in.",
+)
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print the summary as JSON instead of a table."
+)
 def recovery(
-    tasks: str | None, rules: str, seeds: int | None, first_seed: int, quick: bool, jobs: int, output: Path, as_json: bool
+    tasks: str | None,
+    rules: str,
+    seeds: int | None,
+    first_seed: int,
+    quick: bool,
+    jobs: int,
+    output: Path,
+    as_json: bool,
 ) -> None:
     """Count how often the contexts are recovered.
 
@@ -62,11 +101,18 @@ def recovery(
     named_rules = _names(rules, RULES, "rule")
     n_seeds = seeds or (QUICK_SEEDS if quick else N_SEEDS)
     records = Records(make_folder(output) / "records.jsonl")
-    run_suite(records, named_tasks, named_rules, range(first_seed, first_seed + n_seeds), jobs, watch)
+    run_suite(
+        records, named_tasks, named_rules, range(first_seed, first_seed + n_seeds), jobs, watch
+    )
     summary = summarize(records.all())
     files = [records.path, *_write(output, summary, records.all())]
     if as_json:
-        click.echo(json.dumps({"files": list(map(str, files)), "summary": [_as_json(line) for line in summary]}, indent=2))
+        click.echo(
+            json.dumps(
+                {"files": list(map(str, files)), "summary": [_as_json(line) for line in summary]},
+                indent=2,
+            )
+        )
     else:
         _print_table(summary)
         click.echo(f"Records, summary and pictures are in {output}")
@@ -76,7 +122,11 @@ def _names(given: str, known: Iterable[str], what: str) -> list[str]:
     names = list(dict.fromkeys(name.strip() for name in given.split(",") if name.strip()))
     unknown = [name for name in names if name not in set(known)]
     if unknown or not names:
-        problem = f"There is no {what} called '{unknown[0]}'." if unknown else f"No {what} is named in --{what}s '{given}'."
+        problem = (
+            f"There is no {what} called '{unknown[0]}'."
+            if unknown
+            else f"No {what} is named in --{what}s '{given}'."
+        )
         raise click.ClickException(f"{problem} There are: {', '.join(known)}.")
     return names
 
@@ -93,15 +143,24 @@ def _print_table(summary: Sequence[Summary]) -> None:
     from leaflearn.benchmark.recovery.table import HEAD, NOTE, as_cells
 
     console, rows = Console(), [as_cells(line) for line in summary]
-    widths = [max(*(len(word) for word in name.split()), *(len(row[i]) for row in rows)) for i, name in enumerate(HEAD)]
+    widths = [
+        max(*(len(word) for word in name.split()), *(len(row[i]) for row in rows))
+        for i, name in enumerate(HEAD)
+    ]
     n_columns = _count_fitting(widths, console.width)
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for place, (name, width) in enumerate(zip(HEAD[:n_columns], widths, strict=False)):
-        table.add_column(name, justify="left" if place < 2 else "right", width=width, vertical="bottom")
+        table.add_column(
+            name, justify="left" if place < 2 else "right", width=width, vertical="bottom"
+        )
     for row, next_row in zip(rows, [*rows[1:], ("",)], strict=True):
         table.add_row(*row[:n_columns], end_section=row[0] != next_row[0])
     console.print(table)
-    hidden = f" The terminal is too narrow for {', '.join(HEAD[n_columns:])}; summary.md has all." if n_columns < len(HEAD) else ""
+    hidden = (
+        f" The terminal is too narrow for {', '.join(HEAD[n_columns:])}; summary.md has all."
+        if n_columns < len(HEAD)
+        else ""
+    )
     console.print(NOTE + hidden, highlight=False)
 
 
@@ -110,7 +169,9 @@ def _count_fitting(widths: Sequence[int], room: int) -> int:
     return max(3, sum(sum(widths[:n]) + 2 * n + 1 <= room for n in range(1, len(widths) + 1)))
 
 
-def _write(folder: Path, summary: Sequence[Summary], records: Sequence[dict[str, Any]]) -> list[Path]:
+def _write(
+    folder: Path, summary: Sequence[Summary], records: Sequence[dict[str, Any]]
+) -> list[Path]:
     from leaflearn.benchmark.figures.recovery_figures import draw_rates, draw_tasks
     from leaflearn.benchmark.recovery.table import render_markdown
     from leaflearn.persistence.atomic_files import write_file

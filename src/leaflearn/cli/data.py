@@ -51,18 +51,26 @@ def list_(as_json: bool) -> None:
 
 @data.command()
 @click.argument("name")
-@click.option("--simulated", is_flag=True, help=f"Write made-up files in the place of the publisher's; only for {SIMULATED}.")
+@click.option(
+    "--simulated",
+    is_flag=True,
+    help=f"Write made-up files in the place of the publisher's; only for {SIMULATED}.",
+)
 def get(name: str, simulated: bool) -> None:
     """Get the files of the data set NAME from their publisher."""
     data_set = _find(name)
     if simulated and name != SIMULATED:
-        raise click.ClickException(f"Only {SIMULATED} can be simulated, not {name}; leave out --simulated.")
+        raise click.ClickException(
+            f"Only {SIMULATED} can be simulated, not {name}; leave out --simulated."
+        )
     if data_set.files is None:
         click.echo(f"{name} is built in: there is nothing to get.")
     elif simulated:
         click.echo(f"The simulated files of {name} are in {_simulate(data_set.files)}")
     elif _simulated_files(data_set):
-        raise click.ClickException(f"The files in '{_folder(data_set.files)}' are simulated; delete them first, then get the publisher's.")
+        raise click.ClickException(
+            f"The files in '{_folder(data_set.files)}' are simulated; delete them first, then get the publisher's."
+        )
     else:
         from leaflearn.benchmark.datasets import fetching
 
@@ -82,9 +90,22 @@ def verify(name: str, as_json: bool) -> None:
 
     data_set = _find(name)
     files = data_set.files
-    found = {} if files is None else store.verify(files) | dict.fromkeys(_simulated_files(data_set), "simulated")
+    found = (
+        {}
+        if files is None
+        else store.verify(files) | dict.fromkeys(_simulated_files(data_set), "simulated")
+    )
     if as_json:
-        click.echo(json.dumps({"name": name, "folder": None if files is None else str(_folder(files)), "files": found}, indent=2))
+        click.echo(
+            json.dumps(
+                {
+                    "name": name,
+                    "folder": None if files is None else str(_folder(files)),
+                    "files": found,
+                },
+                indent=2,
+            )
+        )
     elif files is None:
         click.echo(f"{name} is built in: there is nothing to verify.")
     else:
@@ -112,8 +133,19 @@ def where(name: str | None, as_json: bool) -> None:
 
 @data.command()
 @click.argument("name")
-@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="The picture.  [default: NAME.png]")
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Seed of the choice of examples.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="The picture.  [default: NAME.png]",
+)
+@click.option(
+    "--seed",
+    default=0,
+    show_default=True,
+    type=click.IntRange(min=0),
+    help="Seed of the choice of examples.",
+)
 def show(name: str, output: Path | None, seed: int) -> None:
     """Draw examples of NAME with the answers of its domains."""
     from leaflearn.benchmark.figures.sheet import draw_sheet
@@ -122,7 +154,9 @@ def show(name: str, output: Path | None, seed: int) -> None:
     data_set, path = _find(name), output or Path(f"{name}.png")
     kind = _picture_format(path)
     if not os.access(make_folder(path.parent), os.W_OK):  # before the work, not after it
-        raise click.ClickException(f"Cannot write '{path}': its folder is read-only; choose another with --output.")
+        raise click.ClickException(
+            f"Cannot write '{path}': its folder is read-only; choose another with --output."
+        )
     picture = BytesIO()
     draw_sheet(_load(data_set), seed).savefig(picture, format=kind)
     write_file(path, picture.getvalue())
@@ -135,7 +169,9 @@ def _find(name: str) -> DataSet:
     if name not in DATASETS:
         near = get_close_matches(name, DATASETS, n=1)
         hint = f"; did you mean {near[0]}?" if near else "."
-        raise click.ClickException(f"There is no data set called '{name}'{hint} There are: {', '.join(sorted(DATASETS))}.")
+        raise click.ClickException(
+            f"There is no data set called '{name}'{hint} There are: {', '.join(sorted(DATASETS))}."
+        )
     return DATASETS[name]
 
 
@@ -148,7 +184,14 @@ def _folder(files: Files) -> Path:
 def _describe(data_set: DataSet) -> dict[str, str | None]:
     files = data_set.files
     if files is None:
-        return {"name": data_set.name, "summary": data_set.summary, "title": None, "terms": None, "folder": None, "files": "built in"}
+        return {
+            "name": data_set.name,
+            "summary": data_set.summary,
+            "title": None,
+            "terms": None,
+            "folder": None,
+            "files": "built in",
+        }
     state, folder = _state(data_set, files), str(_folder(files))
     return {
         "name": data_set.name, "summary": data_set.summary, "title": files.title, "terms": files.terms, "folder": folder, "files": state,
@@ -159,7 +202,9 @@ def _state(data_set: DataSet, files: Files) -> str:
     from leaflearn.benchmark.datasets.store import missing
 
     try:
-        return "missing" if missing(files) else "simulated" if _simulated_files(data_set) else "ready"
+        return (
+            "missing" if missing(files) else "simulated" if _simulated_files(data_set) else "ready"
+        )
     except OSError:  # the other data sets are listed all the same
         return "unreadable"
 
@@ -173,7 +218,9 @@ def _print_table(rows: list[dict[str, str | None]]) -> None:
     table.columns[0].no_wrap = table.columns[1].no_wrap = True
     for row in rows:
         origin = f"{row['title']}\nTerms: {row['terms']}" if row["title"] else ""
-        table.add_row(*(Text(str(text)) for text in (row["name"], row["files"], row["summary"], origin)))  # nothing in them is markup
+        table.add_row(
+            *(Text(str(text)) for text in (row["name"], row["files"], row["summary"], origin))
+        )  # nothing in them is markup
     Console().print(table)
 
 
@@ -184,7 +231,11 @@ def _simulated_files(data_set: DataSet) -> list[str]:
     from leaflearn.benchmark.datasets.gas_mixtures import is_simulated
 
     folder = _folder(data_set.files)
-    return [name for name in data_set.files.contents if (folder / name).is_file() and is_simulated(folder / name)]
+    return [
+        name
+        for name in data_set.files.contents
+        if (folder / name).is_file() and is_simulated(folder / name)
+    ]
 
 
 def _simulate(files: Files) -> Path:
@@ -198,7 +249,9 @@ def _advise(name: str, files: Files, found: dict[str, str]) -> str:
     """What is wrong with the files, and what to do."""
     wrong = [f"'{file}'" for file, state in found.items() if state == "wrong"]
     missing = [f"'{file}'" for file, state in found.items() if state == "missing"]
-    faults = [f"not the publisher's: {', '.join(wrong)}"] * bool(wrong) + [f"missing: {', '.join(missing)}"] * bool(missing)
+    faults = [f"not the publisher's: {', '.join(wrong)}"] * bool(wrong) + [
+        f"missing: {', '.join(missing)}"
+    ] * bool(missing)
     cure = "Delete what is wrong, then get it again with" if wrong else "Get what is missing with"
     return f"In '{_folder(files)}', {'; '.join(faults)}. {cure}: leaflearn data get {name}"
 
@@ -209,7 +262,9 @@ def _picture_format(path: Path) -> str:
     kinds = sorted({*Figure().canvas.get_supported_filetypes()} - NEEDS_TEX)
     kind = path.suffix.lower().removeprefix(".")
     if kind not in kinds:
-        raise click.ClickException(f"Cannot draw into '{path}': its name must end in one of {', '.join(f'.{kind}' for kind in kinds)}.")
+        raise click.ClickException(
+            f"Cannot draw into '{path}': its name must end in one of {', '.join(f'.{kind}' for kind in kinds)}."
+        )
     return kind
 
 
@@ -217,9 +272,13 @@ def _load(data_set: DataSet) -> DomainSet:
     """The domain set, with pictures as inputs where it has a choice."""
     from leaflearn.benchmark.datasets.store import MissingDataError
 
-    options = {"inputs": "pictures"} if "inputs" in inspect.signature(data_set.factory).parameters else {}
+    options = (
+        {"inputs": "pictures"} if "inputs" in inspect.signature(data_set.factory).parameters else {}
+    )
     try:
         return data_set(**options)
     except MissingDataError as error:
         cure = f"leaflearn data get {data_set.name}"
-        raise MissingDataError(str(error) if cure in str(error) else f"{error} Try: {cure}") from None
+        raise MissingDataError(
+            str(error) if cure in str(error) else f"{error} Try: {cure}"
+        ) from None

@@ -20,7 +20,11 @@ from leaflearn.engines.progress import ProgressBar
 from leaflearn.persistence.atomic_files import make_folder, write_file
 from leaflearn.report.page import Section, render_page
 
-QUICK: dict[str, Any] = {"n_groups": 60, "max_epochs": 3, "n_init": 1}  # to see that everything runs; it learns nothing
+QUICK: dict[str, Any] = {
+    "n_groups": 60,
+    "max_epochs": 3,
+    "n_init": 1,
+}  # to see that everything runs; it learns nothing
 INTRODUCTION = (
     "Sometimes the labels of one data set contradict each other, because whoever gave them followed a context that nobody wrote down. "
     "LEAF takes rows in groups that share their context, and finds at once which group belongs to which context and a model for each. "
@@ -29,10 +33,30 @@ INTRODUCTION = (
 
 
 @click.command()
-@click.option("-o", "--output", default="leaflearn-demo", show_default=True, type=click.Path(path_type=Path), help="Folder for the page.")
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Seed of the samples and of the starts.")
-@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON instead of tables.")
-@click.option("--quick", is_flag=True, hidden=True, help="A few epochs only: everything runs, nothing is learnt.")
+@click.option(
+    "-o",
+    "--output",
+    default="leaflearn-demo",
+    show_default=True,
+    type=click.Path(path_type=Path),
+    help="Folder for the page.",
+)
+@click.option(
+    "--seed",
+    default=0,
+    show_default=True,
+    type=click.IntRange(min=0),
+    help="Seed of the samples and of the starts.",
+)
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print the figures as JSON instead of tables."
+)
+@click.option(
+    "--quick",
+    is_flag=True,
+    hidden=True,
+    help="A few epochs only: everything runs, nothing is learnt.",
+)
 def demo(output: Path, seed: int, as_json: bool, quick: bool) -> None:
     """See in a minute how conflicting labels come apart.
 
@@ -47,20 +71,44 @@ def demo(output: Path, seed: int, as_json: bool, quick: bool) -> None:
     with one_thread():
         for name, story in STORIES.items():
             progress.print(f"[bold]{story.heading}[/]")
-            result = compare(DATASETS[name](), seed, lambda learner: ProgressBar(f"{learner:<6}", progress), **(QUICK if quick else {}))
+            result = compare(
+                DATASETS[name](),
+                seed,
+                lambda learner: ProgressBar(f"{learner:<6}", progress),
+                **(QUICK if quick else {}),
+            )
             sections.append(tell(story, result))
             answers[name] = _as_json(result)
             _show(console, sections[-1])
     files = _write(output, sections, seed)
     seconds = time.perf_counter() - began
-    console.print(f"All of this took {seconds:.0f} seconds. For the pictures, open in a browser: {escape(str(files[-1]))}", soft_wrap=True)
+    console.print(
+        f"All of this took {seconds:.0f} seconds. For the pictures, open in a browser: {escape(str(files[-1]))}",
+        soft_wrap=True,
+    )
     if as_json:
-        click.echo(json.dumps({"seed": seed, "seconds": round(seconds, 1), "files": list(map(str, files)), "data_sets": answers}, indent=2))
+        click.echo(
+            json.dumps(
+                {
+                    "seed": seed,
+                    "seconds": round(seconds, 1),
+                    "files": list(map(str, files)),
+                    "data_sets": answers,
+                },
+                indent=2,
+            )
+        )
 
 
 def _show(console: Console, section: Section) -> None:
     head, *rows = section.table
-    table = Table(*head[:1], title=section.heading, caption=section.table_note, title_justify="left", caption_justify="left")
+    table = Table(
+        *head[:1],
+        title=section.heading,
+        caption=section.table_note,
+        title_justify="left",
+        caption_justify="left",
+    )
     for name in head[1:]:
         table.add_column(name, justify="right")
     for row in rows:
@@ -79,8 +127,15 @@ def _as_json(result: Comparison) -> dict[str, Any]:
 
 def _write(folder: Path, sections: list[Section], seed: int) -> list[Path]:
     """The pictures first, the page that shows them last."""
-    page = render_page("leaflearn: how conflicting labels come apart", INTRODUCTION, sections, f"Made by: leaflearn demo --seed {seed}")
-    contents = {picture.name: picture.png for section in sections for picture in section.pictures} | {"index.html": page.encode()}
+    page = render_page(
+        "leaflearn: how conflicting labels come apart",
+        INTRODUCTION,
+        sections,
+        f"Made by: leaflearn demo --seed {seed}",
+    )
+    contents = {
+        picture.name: picture.png for section in sections for picture in section.pictures
+    } | {"index.html": page.encode()}
     for name, content in contents.items():
         write_file(folder / name, content)
     return [folder / name for name in contents]

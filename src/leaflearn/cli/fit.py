@@ -12,7 +12,16 @@ import click
 
 from leaflearn.cli.plain_text import printable
 from leaflearn.cli.report import check_page_place
-from leaflearn.cli.table_verbs import PATH, Names, check_model_place, say, say_json, telling_warnings, translate, with_json
+from leaflearn.cli.table_verbs import (
+    PATH,
+    Names,
+    check_model_place,
+    report_warnings,
+    say,
+    say_json,
+    translate,
+    with_json,
+)
 
 if TYPE_CHECKING:
     from leaflearn.tabular.table_model import TableModel
@@ -29,34 +38,75 @@ class NumberOfContexts(click.ParamType):
 
     name = "auto|K"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | str:
         """The number, or "auto"."""
         if value == "auto":
             return "auto"
         if str(value).isascii() and str(value).isdigit() and 1 <= int(value) <= 1000:
             return int(value)
-        return self.fail(f"{value!r} is neither a whole number from 1 to 1000 nor auto.", param, ctx)
+        return self.fail(
+            f"{value!r} is neither a whole number from 1 to 1000 nor auto.", param, ctx
+        )
 
 
 @click.command()
 @click.argument("data", type=PATH)
 @click.option("--target", required=True, help="The column to foretell.")
-@click.option("--group", help="The column that says which rows share a context: annotator, site, session, device ...")
-@click.option("--contexts", default="auto", show_default=True, type=NumberOfContexts(), help="How many contexts there are.")
+@click.option(
+    "--group",
+    help="The column that says which rows share a context: annotator, site, session, device ...",
+)
+@click.option(
+    "--contexts",
+    default="auto",
+    show_default=True,
+    type=NumberOfContexts(),
+    help="How many contexts there are.",
+)
 @click.option(
     "--task", default="auto", show_default=True, type=click.Choice(["auto", "regression", "classification"]),
     help="Is the target a quantity or a label?",
 )  # fmt: skip
-@click.option("--local-model", help="mlp, linear, boosting, or module:PATH.py:FACTORY, which runs that file.  [default: mlp]")
-@click.option("--features", type=Names(), help="Learn from these columns only, with commas between them.")
-@click.option("--drop", type=Names(), help="Do not learn from these columns, with commas between them.")
-@click.option("--images", type=PATH, help="A folder with pictures, to learn from instead of the columns.")
-@click.option("--image-column", help="The column that names the pictures.  [default: the first that names files in the folder]")
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(0, 2**31 - 1), help="Of everything that is drawn.")
-@click.option("--report", type=PATH, help="Also write a page about the model here: its name ends in .html.")
+@click.option(
+    "--local-model",
+    help="mlp, linear, boosting, or module:PATH.py:FACTORY, which runs that file.  [default: mlp]",
+)
+@click.option(
+    "--features", type=Names(), help="Learn from these columns only, with commas between them."
+)
+@click.option(
+    "--drop", type=Names(), help="Do not learn from these columns, with commas between them."
+)
+@click.option(
+    "--images", type=PATH, help="A folder with pictures, to learn from instead of the columns."
+)
+@click.option(
+    "--image-column",
+    help="The column that names the pictures.  [default: the first that names files in the folder]",
+)
+@click.option(
+    "--seed",
+    default=0,
+    show_default=True,
+    type=click.IntRange(0, 2**31 - 1),
+    help="Of everything that is drawn.",
+)
+@click.option(
+    "--report", type=PATH, help="Also write a page about the model here: its name ends in .html."
+)
 @with_json
 @click.option("-o", "--output", "model", required=True, type=PATH, help="The folder for the model.")
-def fit(data: Path, model: Path, report: Path | None, as_json: bool, drop: list[str] | None, seed: int, **options: Any) -> None:
+def fit(
+    data: Path,
+    model: Path,
+    report: Path | None,
+    as_json: bool,
+    drop: list[str] | None,
+    seed: int,
+    **options: Any,
+) -> None:
     """Find the contexts in a table and keep a model for each.
 
     DATA is a table: CSV or Parquet, packed or not. The rows of one group are known to share a context, but nobody knows which; the groups
@@ -66,19 +116,26 @@ def fit(data: Path, model: Path, report: Path | None, as_json: bool, drop: list[
     check_model_place(model)
     if report is not None:
         check_page_place(report, model, data)
-    with telling_warnings() as told:
+    with report_warnings() as told:
         found, frame = _fit(data, drop=drop or [], random_state=seed, **options)
     found.save(model)
     if report is not None:
         _write_report(found, frame, report, model, data)
     from leaflearn.cli.fit_summary import describe, tell
-    from leaflearn.cli.next_steps import tell_next
+    from leaflearn.cli.next_steps import describe_next_steps
 
     if as_json:
-        say_json({"model": str(model), "report": None if report is None else str(report), **describe(found), "warnings": told})
+        say_json(
+            {
+                "model": str(model),
+                "report": None if report is None else str(report),
+                **describe(found),
+                "warnings": told,
+            }
+        )
         return
     say(tell(found))
-    say(f"\n{tell_next(found, model, data, report)}")
+    say(f"\n{describe_next_steps(found, model, data, report)}")
 
 
 def _fit(data: Path, **options: Any) -> tuple[TableModel, Any]:
@@ -87,11 +144,11 @@ def _fit(data: Path, **options: Any) -> tuple[TableModel, Any]:
     from leaflearn.core.threads import one_thread
     from leaflearn.tabular.reading import read_table
     from leaflearn.tabular.table_model import TableModel
-    from leaflearn.tabular.warning_log import keeping_warnings
+    from leaflearn.tabular.warning_log import log_warnings
 
     with Stages() as stages, one_thread():
         stages.begin(f"reading {printable(data.name)}")
-        with keeping_warnings() as of_reading:
+        with log_warnings() as of_reading:
             frame = read_table(data)
         found = TableModel(**options).fit(frame, f"'{data.name}'", stages.begin, [stages])
         found.warnings_ = [*of_reading, *found.warnings_]
@@ -105,7 +162,11 @@ def _write_report(found: TableModel, frame: Any, report: Path, model: Path, data
     from leaflearn.report.model_report import write_report
     from leaflearn.report.origin import Origin
 
-    with Stages() as stages, one_thread(), telling_warnings(quiet=True):  # what there is to warn of was said by the fit
+    with (
+        Stages() as stages,
+        one_thread(),
+        report_warnings(quiet=True),
+    ):  # what there is to warn of was said by the fit
         origin = Origin(str(model), str(data), read_model(model).library)
         found.warnings_ = [translate(sentence) for sentence in found.warnings_]
         write_report(found, frame, report, origin=origin, on_stage=stages.begin)

@@ -11,7 +11,13 @@ import numpy as np
 from leaflearn.cli.plain_text import shorten
 from leaflearn.cli.table_verbs import table_of
 from leaflearn.estimators.identification import SURE
-from leaflearn.report.interval_words import PERCENT, explain_intervals, show_error, show_interval, tell_gain
+from leaflearn.report.interval_words import (
+    PERCENT,
+    explain_intervals,
+    show_error,
+    show_interval,
+    tell_gain,
+)
 from leaflearn.report.number_text import SPACE
 from leaflearn.report.telling_column import tell_difference_from_memory
 from leaflearn.tabular.preparation import TELLS_NOTHING, Preparation
@@ -62,7 +68,11 @@ def _describe_context(model: TableModel, context: int) -> dict[str, Any]:
         "share_of_groups": float(estimator.usage_[context]),
         "rows": int(model.group_sizes_[mine].sum()),
         "groups": [
-            {"group": str(estimator.groups_[i]), "rows": int(model.group_sizes_[i]), "probability": float(p)}
+            {
+                "group": str(estimator.groups_[i]),
+                "rows": int(model.group_sizes_[i]),
+                "probability": float(p),
+            }
             for i, p in zip(mine, sure, strict=True)
         ],
     }
@@ -86,17 +96,35 @@ def _describe_errors(errors: HeldOutErrors | None) -> dict[str, Any] | None:
 
 def tell(model: TableModel) -> str:
     """The same in sentences and a table."""
-    parts = [_tell_data(model), _tell_contexts(model), *_tell_difference(model), _tell_sureness(model), _tell_errors(model)]
+    parts = [
+        _tell_data(model),
+        _tell_contexts(model),
+        *_tell_difference(model),
+        _tell_sureness(model),
+        _tell_errors(model),
+    ]
     return "\n".join(part for part in parts if part)
 
 
 def _tell_data(model: TableModel) -> str:
     estimator, prepare = model.estimator_, model.preparation_
     task = "a label" if model.target_.is_label else "a quantity"
-    groups = "every row a group of its own" if model.group is None else f"{len(estimator.groups_):,} groups by {shorten(model.group)!r}"
+    groups = (
+        "every row a group of its own"
+        if model.group is None
+        else f"{len(estimator.groups_):,} groups by {shorten(model.group)!r}"
+    )
     pictures = "" if isinstance(prepare, Preparation) else "pictures in "
-    nothing = [c.name for c in prepare.columns if c.form == TELLS_NOTHING] if isinstance(prepare, Preparation) else []
-    left_out = f" Left out, since they tell nothing of the target: {list_names(nothing)}." if nothing else ""
+    nothing = (
+        [c.name for c in prepare.columns if c.form == TELLS_NOTHING]
+        if isinstance(prepare, Preparation)
+        else []
+    )
+    left_out = (
+        f" Left out, since they tell nothing of the target: {list_names(nothing)}."
+        if nothing
+        else ""
+    )
     return (
         f"{model.n_rows_:,} rows, {groups}. The target {shorten(model.target)!r} is taken for {task} ({model.target_.reason}).\n"
         f"Learnt from {pictures}{list_names(prepare.used)}.{left_out}\n"
@@ -111,10 +139,14 @@ def _tell_contexts(model: TableModel) -> str:
         return f"One context: the groups do not clearly contradict each other, and one model answers for all.{_hint_at_more(estimator)}\n"
     if model.group is None:
         counts = np.bincount(estimator.contexts_, minlength=estimator.n_contexts_)
-        table = table_of(("", "rows"), [(f"context {k}", f"{count:,}") for k, count in enumerate(counts)])
+        table = table_of(
+            ("", "rows"), [(f"context {k}", f"{count:,}") for k, count in enumerate(counts)]
+        )
         return f"{_count_contexts(estimator)}\n\n{table}\n"
     rows = [_row_of(model, k) for k in range(estimator.n_contexts_)]
-    table = table_of(("", "groups", "rows", "sure", "which"), rows, right=lambda column: 0 < column < 4)
+    table = table_of(
+        ("", "groups", "rows", "sure", "which"), rows, right=lambda column: 0 < column < 4
+    )
     return f"{_count_contexts(estimator)}\n\n{table}\n"
 
 
@@ -128,7 +160,9 @@ def _count_contexts(estimator: Any) -> str:
 
 def _hint_at_more(estimator: Any) -> str:
     """Where few groups differ, and much, held-out rows gain a lot, but not surely so; then a person should look."""
-    tried, errors = (np.asarray(estimator.selection_.get(key, ())) for key in ("n_contexts", "held_out"))
+    tried, errors = (
+        np.asarray(estimator.selection_.get(key, ())) for key in ("n_contexts", "held_out")
+    )
     if len(errors) < 2 or not errors.min() < MUCH_LESS * errors[0]:
         return ""
     n_contexts = int(tried[np.flatnonzero(errors < MUCH_LESS * errors[0])[0]])
@@ -144,24 +178,38 @@ def _row_of(model: TableModel, context: int) -> tuple[str, ...]:
     groups = sorted(found["groups"], key=lambda group: _natural(group["group"]))
     names = _name_some([shorten(group["group"], 30) for group in groups])
     sure = sum(group["probability"] >= SURE for group in groups)
-    return f"context {context}", f"{len(groups):,}", f"{found['rows']:,}", f"{sure:,} of {len(groups):,}", names
+    return (
+        f"context {context}",
+        f"{len(groups):,}",
+        f"{found['rows']:,}",
+        f"{sure:,} of {len(groups):,}",
+        names,
+    )
 
 
 def _name_some(names: list[str]) -> str:
     """As many names as a line holds, at least one, and how many more there are."""
     ends = np.cumsum([len(name) + 2 for name in names])
     shown = max(1, int(np.searchsorted(ends, WIDTH, side="right")))
-    return ", ".join(names[:shown]) + (f" and {len(names) - shown:,} more" if len(names) > shown else "")
+    return ", ".join(names[:shown]) + (
+        f" and {len(names) - shown:,} more" if len(names) > shown else ""
+    )
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
     """Group 2 before group 10."""
-    return [(int(piece), "") if piece.isdecimal() else (-1, piece) for piece in re.split(r"(\d+)", name[:100])]
+    return [
+        (int(piece), "") if piece.isdecimal() else (-1, piece)
+        for piece in re.split(r"(\d+)", name[:100])
+    ]
 
 
 def _tell_difference(model: TableModel) -> list[str]:
     """In which column the contexts differ most, and how."""
-    return [sentence.replace(SPACE, " ") for sentence in tell_difference_from_memory(model, lambda text: repr(shorten(text)))]
+    return [
+        sentence.replace(SPACE, " ")
+        for sentence in tell_difference_from_memory(model, lambda text: repr(shorten(text)))
+    ]
 
 
 def _tell_sureness(model: TableModel) -> str:
@@ -172,7 +220,9 @@ def _tell_sureness(model: TableModel) -> str:
     unsure = np.argsort(sure)[: int((sure < SURE).sum())]
     if not len(unsure):
         return f"Every group is at least {100 * SURE:.0f} % sure to belong where it is."
-    names = ", ".join(f"{shorten(estimator.groups_[i], 30)} ({100 * sure[i]:.0f} %)" for i in unsure[:MOST_GROUPS])
+    names = ", ".join(
+        f"{shorten(estimator.groups_[i], 30)} ({100 * sure[i]:.0f} %)" for i in unsure[:MOST_GROUPS]
+    )
     more = f" and {len(unsure) - MOST_GROUPS:,} more" if len(unsure) > MOST_GROUPS else ""
     return f"Less than {100 * SURE:.0f} % sure: {names}{more}. A few more labelled rows of these would settle them."
 
@@ -183,9 +233,18 @@ def _tell_errors(model: TableModel) -> str:
         return ""
     one, each = (
         f"{show_error(errors, error)}{'' if ends is None else f' ({PERCENT} interval: {show_interval(errors, ends)})'}"
-        for error, ends in ((errors.one_model, errors.one_model_interval), (errors.contexts, errors.contexts_interval))
+        for error, ends in (
+            (errors.one_model, errors.one_model_interval),
+            (errors.contexts, errors.contexts_interval),
+        )
     )
-    what, unit = ("Wrong answers", "") if errors.is_rate else ("Typical error", " (root of the mean square)")
-    contexts, gain = ("", []) if model.estimator_.n_contexts_ == 1 else (f", the contexts {each}", ["".join(tell_gain(errors))])
+    what, unit = (
+        ("Wrong answers", "") if errors.is_rate else ("Typical error", " (root of the mean square)")
+    )
+    contexts, gain = (
+        ("", [])
+        if model.estimator_.n_contexts_ == 1
+        else (f", the contexts {each}", ["".join(tell_gain(errors))])
+    )
     told = f"{what} on {errors.n_rows:,} rows held out inside the groups{unit}: one model for all {one}{contexts}."
     return "\n".join([told, *gain, explain_intervals(errors)]).replace(SPACE, " ")

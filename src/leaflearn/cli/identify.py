@@ -11,10 +11,10 @@ import click
 from leaflearn.cli.table_verbs import (
     PATH,
     load_model,
+    report_warnings,
     say,
     say_json,
     table_of,
-    telling_warnings,
     with_images,
     with_json,
     with_local_model,
@@ -28,7 +28,14 @@ from leaflearn.cli.table_verbs import (
 @with_images
 @with_local_model
 @with_json
-def identify(model: Path, few: Path, output: Path | None, images: Path | None, local_model: str | None, as_json: bool) -> None:
+def identify(
+    model: Path,
+    few: Path,
+    output: Path | None,
+    images: Path | None,
+    local_model: str | None,
+    as_json: bool,
+) -> None:
     """Find the context of new sources from a few labelled rows.
 
     FEW is a table like the one that MODEL was fitted to, with the target. Rows are taken together by the column of the groups; without
@@ -39,17 +46,24 @@ def identify(model: Path, few: Path, output: Path | None, images: Path | None, l
 
     if output is not None:
         check_place(output, (few,))
-    with telling_warnings() as told:
+    with report_warnings() as told:
         found = load_model(model, local_model)
         answer = found.identify(read_table(few), f"'{few.name}'", images)
     if output is not None:
         write_table(answer, output)
     if as_json:
-        say_json({"sources": answer.astype(object).where(answer.notna(), None).to_dict("records"), "warnings": told})
+        say_json(
+            {
+                "sources": answer.astype(object).where(answer.notna(), None).to_dict("records"),
+                "warnings": told,
+            }
+        )
     elif output is None:
         say(
             table_of(
-                ("group", "context", "probability", "margin", "what to do"), [_row_of(row) for row in answer.to_dict("records")], _is_right
+                ("group", "context", "probability", "margin", "what to do"),
+                [_row_of(row) for row in answer.to_dict("records")],
+                _is_right,
             )
         )
     else:

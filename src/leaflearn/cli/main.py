@@ -15,7 +15,9 @@ from leaflearn.cli.verbs import Verbs
 OK, BUG, USER_ERROR, INTERRUPTED = 0, 1, 2, 130
 
 
-@click.group(cls=Verbs, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=Verbs, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.version_option(package_name="leaflearn", message="leaflearn %(version)s")
 @click.pass_context
 def cli(context: click.Context) -> None:
@@ -56,21 +58,32 @@ def run(arguments: list[str] | None) -> int:
         return _say(_sentence_of(error), USER_ERROR)
     except Exception as error:
         _raise_when_debugging(error)
-        return _say(f"This is a bug in leaflearn ({type(error).__name__}: {error}); LEAFLEARN_DEBUG=1 shows where.", BUG)
+        return _say(
+            f"This is a bug in leaflearn ({type(error).__name__}: {error}); LEAFLEARN_DEBUG=1 shows where.",
+            BUG,
+        )
     return code if isinstance(code, int) else OK
 
 
 def _sentence_of(error: Exception) -> str:
     if isinstance(error, click.ClickException):
         context = error.ctx if isinstance(error, click.UsageError) else None
-        return error.format_message() + (f" See '{context.command_path} --help'." if context else "")
+        return error.format_message() + (
+            f" See '{context.command_path} --help'." if context else ""
+        )
     if isinstance(error, OSError) and error.strerror:  # the system's own words, without its number
-        return f"Cannot use '{error.filename}': {error.strerror}." if error.filename else f"{error.strerror}."
+        return (
+            f"Cannot use '{error.filename}': {error.strerror}."
+            if error.filename
+            else f"{error.strerror}."
+        )
     return str(error) or type(error).__name__
 
 
 def _say(message: str, code: int) -> int:
-    click.echo(printable(f"leaflearn: {' '.join(message.split())}"), err=True)  # names in it may come from a stranger's file
+    click.echo(
+        printable(f"leaflearn: {' '.join(message.split())}"), err=True
+    )  # names in it may come from a stranger's file
     return code
 
 

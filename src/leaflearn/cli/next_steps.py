@@ -6,22 +6,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from leaflearn.cli.plain_text import shorten
-from leaflearn.report.next_commands import ANSWERS, FEW, NEW, PICTURES, has_pictures, quote_path, write_command
+from leaflearn.report.next_commands import (
+    ANSWERS,
+    FEW,
+    NEW,
+    PICTURES,
+    has_pictures,
+    quote_path,
+    write_command,
+)
 
 if TYPE_CHECKING:
     from leaflearn.tabular.table_model import TableModel
 
 
-def tell_next(model: TableModel, place: Path, data: Path, report: Path | None) -> str:
+def describe_next_steps(model: TableModel, place: Path, data: Path, report: Path | None) -> str:
     """The last lines of a fit.
 
     Examples
     --------
     >>> from types import SimpleNamespace
-    >>> from leaflearn.tabular.images import PictureFiles
+    >>> from leaflearn.tabular.images import ImageFiles
     >>> estimator = SimpleNamespace(n_contexts_=1)
-    >>> model = SimpleNamespace(estimator_=estimator, preparation_=PictureFiles("file"), local_model_="convnet", group=None, target="kind")
-    >>> print(tell_next(model, Path("my model"), Path("a.csv"), Path("page.html")))
+    >>> model = SimpleNamespace(estimator_=estimator, preparation_=ImageFiles("file"), local_model_="convnet", group=None, target="kind")
+    >>> print(describe_next_steps(model, Path("my model"), Path("a.csv"), Path("page.html")))
     The model is in 'my model'. From here on:
     <BLANKLINE>
       leaflearn predict 'my model' NEW.csv -o answers.csv --images PICTURES
@@ -31,7 +39,9 @@ def tell_next(model: TableModel, place: Path, data: Path, report: Path | None) -
     """
     commands = [_predict(model, place), *_identify(model, place)]
     if report is None:
-        write = write_command(model, "report", str(place), quote_path(str(data)), "-o", "report.html")
+        write = write_command(
+            model, "report", str(place), quote_path(str(data)), "-o", "report.html"
+        )
         commands.append((write, "a page about all this, to look at in a browser"))
     lines = [f"  {command}\n      {words}" for command, words in commands]
     end = [] if report is None else ["", f"The report is in '{report}'. Open it in a browser."]
@@ -41,9 +51,16 @@ def tell_next(model: TableModel, place: Path, data: Path, report: Path | None) -
 def _predict(model: TableModel, place: Path) -> tuple[str, str]:
     several = model.estimator_.n_contexts_ > 1
     command = write_command(model, "predict", str(place), NEW, *["--each"] * several, "-o", ANSWERS)
-    which = "a table of new rows" if has_pictures(model) else "a table of new rows, with the columns that were learnt from"
+    which = (
+        "a table of new rows"
+        if has_pictures(model)
+        else "a table of new rows, with the columns that were learnt from"
+    )
     pictures = f"; {PICTURES}: their folder" if has_pictures(model) else ""
-    return command, f"{'what every context answers' if several else 'its answers'}. Fill in {NEW}: {which}{pictures}"
+    return (
+        command,
+        f"{'what every context answers' if several else 'its answers'}. Fill in {NEW}: {which}{pictures}",
+    )
 
 
 def _identify(model: TableModel, place: Path) -> list[tuple[str, str]]:

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import unicodedata
 
-OBEYED = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")  # control, format, half and unassigned characters, and separators of lines
+OBEYED = (
+    "Cc",
+    "Cf",
+    "Cs",
+    "Co",
+    "Cn",
+    "Zl",
+    "Zp",
+)  # control, format, half and unassigned characters, and separators of lines
 JOINERS = ("\u200c", "\u200d")  # that scripts and emoji need inside a word
 
 
@@ -16,7 +24,10 @@ def printable(text: object) -> str:
     >>> print(printable("a\\x1b[31mred\\nline"))
     a\\x1b[31mred\\nline
     """
-    return "".join(c if c in JOINERS or unicodedata.category(c) not in OBEYED else _spell_out(c) for c in str(text))
+    return "".join(
+        c if c in JOINERS or unicodedata.category(c) not in OBEYED else _spell_out(c)
+        for c in str(text)
+    )
 
 
 def shorten(text: object, most: int = 40) -> str:

@@ -7,7 +7,14 @@ from typing import Any
 
 import click
 
-from leaflearn.cli.table_verbs import PATH, load_model, say, telling_warnings, with_images, with_local_model
+from leaflearn.cli.table_verbs import (
+    PATH,
+    load_model,
+    report_warnings,
+    say,
+    with_images,
+    with_local_model,
+)
 from leaflearn.progress import progress_bar
 
 WAYS = "--context K, --support FEW, --each or --by-group"
@@ -17,14 +24,30 @@ WAYS = "--context K, --support FEW, --each or --by-group"
 @click.argument("model", type=PATH)
 @click.argument("new", type=PATH)
 @click.option("--context", type=click.IntRange(min=0), help="Answer in this context.")
-@click.option("--support", type=PATH, help="A table with a few labelled rows of the same sources, which tell their contexts.")
-@click.option("--each", is_flag=True, help="Give the answer of every context: prediction_0, prediction_1, ...")
-@click.option("--by-group", is_flag=True, help="Answer each group in the context that it had in training.")
+@click.option(
+    "--support",
+    type=PATH,
+    help="A table with a few labelled rows of the same sources, which tell their contexts.",
+)
+@click.option(
+    "--each", is_flag=True, help="Give the answer of every context: prediction_0, prediction_1, ..."
+)
+@click.option(
+    "--by-group", is_flag=True, help="Answer each group in the context that it had in training."
+)
 @click.option("--proba", is_flag=True, help="Give the probability of every label, too.")
 @with_images
 @with_local_model
-@click.option("-o", "--output", required=True, type=PATH, help="Where to write: its name ends in .csv or .parquet.")
-def predict(model: Path, new: Path, output: Path, support: Path | None, local_model: str | None, **how: Any) -> None:
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=PATH,
+    help="Where to write: its name ends in .csv or .parquet.",
+)
+def predict(
+    model: Path, new: Path, output: Path, support: Path | None, local_model: str | None, **how: Any
+) -> None:
     """Answer the rows of a table with a fitted model.
 
     NEW has the columns that MODEL learnt from. All of its columns are written, and beside them context, probability (of the context) and
@@ -37,15 +60,19 @@ def predict(model: Path, new: Path, output: Path, support: Path | None, local_mo
     if sum(ways) > 1:
         raise click.ClickException(f"Give only one of {WAYS}.")
     check_place(output, tuple(given for given in (new, support) if given is not None))
-    with telling_warnings():
+    with report_warnings():
         found = load_model(model, local_model)
         if not any(ways) and found.estimator_.n_contexts_ > 1:
-            raise click.ClickException(f"The model has {found.estimator_.n_contexts_} contexts; say in which to answer: {WAYS}.")
+            raise click.ClickException(
+                f"The model has {found.estimator_.n_contexts_} contexts; say in which to answer: {WAYS}."
+            )
         frame = read_table(new)
         few = None if support is None else read_table(support)
         with progress_bar("answering", total=len(frame)) as advance:
             few_name = f"'{support.name}'" if support else ""
-            answer = found.predict(frame, f"'{new.name}'", support=few, support_what=few_name, on_row=advance, **how)
+            answer = found.predict(
+                frame, f"'{new.name}'", support=few, support_what=few_name, on_row=advance, **how
+            )
         as_written = read_table(new, as_text=True) if output.suffix.lower() == ".csv" else frame
     write_table(_beside(as_written, answer), output)
     say(f"The answers to {len(answer):,} rows are in '{output}'{_tell(answer, found)}.")

@@ -9,7 +9,14 @@ from typing import Any
 import click
 
 from leaflearn.cli.plain_text import printable
-from leaflearn.cli.table_verbs import PATH, load_model, say, telling_warnings, translate, with_local_model
+from leaflearn.cli.table_verbs import (
+    PATH,
+    load_model,
+    report_warnings,
+    say,
+    translate,
+    with_local_model,
+)
 
 ENDINGS = (".html", ".htm")
 
@@ -18,7 +25,14 @@ ENDINGS = (".html", ".htm")
 @click.argument("model", type=PATH)
 @click.argument("data", type=PATH, required=False)
 @with_local_model
-@click.option("-o", "--output", default=Path("report.html"), show_default=True, type=PATH, help="Where to write the page.")
+@click.option(
+    "-o",
+    "--output",
+    default=Path("report.html"),
+    show_default=True,
+    type=PATH,
+    help="Where to write the page.",
+)
 def report(model: Path, data: Path | None, output: Path, local_model: str | None) -> None:
     """Write a page about a model: what was found, where the contexts disagree, how sure it is.
 
@@ -47,9 +61,13 @@ def check_page_place(output: Path, model: Path, data: Path | None) -> None:
     if output.is_dir():
         raise IsADirectoryError(f"Cannot write '{output}': it is a folder.")
     if model.is_dir() and output.resolve().is_relative_to(model.resolve()):
-        raise ValueError(f"Cannot write '{output}': the model folder holds the model and nothing else; choose a place beside it.")
+        raise ValueError(
+            f"Cannot write '{output}': the model folder holds the model and nothing else; choose a place beside it."
+        )
     if data is not None and output.exists() and data.exists() and os.path.samefile(output, data):
-        raise ValueError(f"Cannot write '{output}': it is the table that is read; choose another name.")
+        raise ValueError(
+            f"Cannot write '{output}': it is the table that is read; choose another name."
+        )
     check_folder(output.absolute().parent, output)
 
 
@@ -62,7 +80,7 @@ def _write(model: Path, data: Path | None, output: Path, local_model: str | None
     from leaflearn.report.origin import Origin
     from leaflearn.tabular.reading import read_table
 
-    with Stages() as stages, one_thread(), telling_warnings():
+    with Stages() as stages, one_thread(), report_warnings():
         stages.begin("loading the model")
         found: Any = load_model(model, local_model)
         found.warnings_ = [translate(sentence) for sentence in found.warnings_]

@@ -19,14 +19,54 @@ FOLDER = "leaflearn-results"
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option("--scale", default="laptop", show_default=True, type=click.Choice(["smoke", "laptop", "paper"]), help="How much is run.")
-@click.option("--seeds", type=click.IntRange(min=1), help="How many runs of each.  [default: as the experiment says]")
-@click.option("--methods", default="", help="Names of methods, with commas between them: only these rows are run.  [default: all]")
-@click.option("--settings", default="", help="Names of settings, with semicolons between them: only these columns are run.  [default: all]")
-@click.option("--jobs", default=1, show_default=True, type=click.IntRange(min=1), help="How many processes, of one thread each.")
-@click.option("-o", "--output", default=FOLDER, show_default=True, type=click.Path(path_type=Path), help="Folder to go on in.")
-@click.option("--also", type=click.Path(path_type=Path), help="A Python file that registers methods of your own: they become rows.")
-@click.option("--list", "only_list", is_flag=True, help="List the experiments and how many runs each still takes.")
+@click.option(
+    "--scale",
+    default="laptop",
+    show_default=True,
+    type=click.Choice(["smoke", "laptop", "paper"]),
+    help="How much is run.",
+)
+@click.option(
+    "--seeds",
+    type=click.IntRange(min=1),
+    help="How many runs of each.  [default: as the experiment says]",
+)
+@click.option(
+    "--methods",
+    default="",
+    help="Names of methods, with commas between them: only these rows are run.  [default: all]",
+)
+@click.option(
+    "--settings",
+    default="",
+    help="Names of settings, with semicolons between them: only these columns are run.  [default: all]",
+)
+@click.option(
+    "--jobs",
+    default=1,
+    show_default=True,
+    type=click.IntRange(min=1),
+    help="How many processes, of one thread each.",
+)
+@click.option(
+    "-o",
+    "--output",
+    default=FOLDER,
+    show_default=True,
+    type=click.Path(path_type=Path),
+    help="Folder to go on in.",
+)
+@click.option(
+    "--also",
+    type=click.Path(path_type=Path),
+    help="A Python file that registers methods of your own: they become rows.",
+)
+@click.option(
+    "--list",
+    "only_list",
+    is_flag=True,
+    help="List the experiments and how many runs each still takes.",
+)
 def reproduce(
     names: tuple[str, ...],
     scale: str,
@@ -57,39 +97,67 @@ def reproduce(
     if only_list:
         for spec in wanted:
             left = len(missing_runs([spec], output / "runs", seeds))
-            click.echo(f"{spec.name:24s} {left:4d} runs left   {spec.content['source']}: {spec.content['title']}")
+            click.echo(
+                f"{spec.name:24s} {left:4d} runs left   {spec.content['source']}: {spec.content['title']}"
+            )
         return
     began = time.monotonic()
     root = make_folder(output) / "runs"
-    complaints = run_all([spec for spec in wanted if "recovery" not in spec.content], root, seeds, jobs, partial(watch, "runs"), also)
+    complaints = run_all(
+        [spec for spec in wanted if "recovery" not in spec.content],
+        root,
+        seeds,
+        jobs,
+        partial(watch, "runs"),
+        also,
+    )
     for spec in wanted:
         if "recovery" in spec.content:  # the longest, so it comes last
             _run_recovery(spec, output, seeds, jobs)
     for spec in specs:
         _show(spec, output)
-    took, behind = (time.monotonic() - began) / 3600, learning_hours([spec for spec in specs if "recovery" not in spec.content], root)
-    click.echo(f"Tables, figures and records are in {output}; this took {took:.2f} hours. All runs in them learnt for {behind:.2f} hours.")
+    took, behind = (
+        (time.monotonic() - began) / 3600,
+        learning_hours([spec for spec in specs if "recovery" not in spec.content], root),
+    )
+    click.echo(
+        f"Tables, figures and records are in {output}; this took {took:.2f} hours. All runs in them learnt for {behind:.2f} hours."
+    )
     for spec in wanted:
         for run in {run.setting: run for run in spec.runs(1) if spec.lacks_data(run)}.values():
             data = run.settings["dataset"]["name"]
-            click.echo(f"Left out: '{run.setting}' of {spec.name}, because the files of {data} are not here; `leaflearn data get {data}`.")
+            click.echo(
+                f"Left out: '{run.setting}' of {spec.name}, because the files of {data} are not here; `leaflearn data get {data}`."
+            )
     if complaints:
         number = f"{len(complaints)} runs" if len(complaints) > 1 else "One run"
-        raise click.ClickException(f"{number} could not be done, and will be tried again next time. {complaints[0]}")
+        raise click.ClickException(
+            f"{number} could not be done, and will be tried again next time. {complaints[0]}"
+        )
 
 
 def _choose(specs: list[Spec], methods: str, settings: str) -> list[Spec]:
     """The experiments with the rows and columns that were asked for; tables show whatever is done."""
-    rows, columns = ([name.strip() for name in names if name.strip()] for names in (methods.split(","), settings.split(";")))
+    rows, columns = (
+        [name.strip() for name in names if name.strip()]
+        for names in (methods.split(","), settings.split(";"))
+    )
     if not rows and not columns:
         return specs
     specs = [spec for spec in specs if "recovery" not in spec.content]
     known_rows = list(dict.fromkeys(name for spec in specs for name in spec.methods))
-    known_columns = list(dict.fromkeys(setting["name"] for spec in specs for setting in spec.settings))
-    for what, asked, known, comma in (("method", rows, known_rows, ", "), ("setting", columns, known_columns, "; ")):
+    known_columns = list(
+        dict.fromkeys(setting["name"] for spec in specs for setting in spec.settings)
+    )
+    for what, asked, known, comma in (
+        ("method", rows, known_rows, ", "),
+        ("setting", columns, known_columns, "; "),
+    ):
         for name in asked:
             if name not in known:
-                raise ValueError(f"There is no {what} called '{name}' in these experiments; there are {comma.join(filter(None, known))}.")
+                raise ValueError(
+                    f"There is no {what} called '{name}' in these experiments; there are {comma.join(filter(None, known))}."
+                )
     return [spec.only(rows, columns) for spec in specs]
 
 
@@ -101,7 +169,14 @@ def _run_recovery(spec: Spec, output: Path, seeds: int | None, jobs: int) -> Non
     asked = {**spec.content["recovery"], **spec.at_scale.get("recovery", {})}
     records = Records(make_folder(output / "recovery") / "records.jsonl")
     first = asked["first_seed"]
-    run_suite(records, asked["tasks"], asked["rules"], range(first, first + (seeds or asked["n_seeds"])), jobs, watch)
+    run_suite(
+        records,
+        asked["tasks"],
+        asked["rules"],
+        range(first, first + (seeds or asked["n_seeds"])),
+        jobs,
+        watch,
+    )
 
 
 def _show(spec: Spec, output: Path) -> None:

@@ -11,15 +11,34 @@ from leaflearn.cli.reproduce import FOLDER
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[NAME]...")
-@click.option("--scale", type=click.Choice(["smoke", "laptop", "paper"]), help="Of this scale only.  [default: all]")
 @click.option(
-    "--format", "form", default="markdown", show_default=True, type=click.Choice(["markdown", "csv", "latex"]), help="Of the tables."
+    "--scale",
+    type=click.Choice(["smoke", "laptop", "paper"]),
+    help="Of this scale only.  [default: all]",
 )
-@click.option("--folder", default=FOLDER, show_default=True, type=click.Path(path_type=Path), help="Where the experiments were run.")
 @click.option(
-    "--page", type=click.Path(path_type=Path, dir_okay=False), help="Write all of them into this page of Markdown, and the files it shows."
+    "--format",
+    "form",
+    default="markdown",
+    show_default=True,
+    type=click.Choice(["markdown", "csv", "latex"]),
+    help="Of the tables.",
 )
-def results(names: tuple[str, ...], scale: str | None, form: str, folder: Path, page: Path | None) -> None:
+@click.option(
+    "--folder",
+    default=FOLDER,
+    show_default=True,
+    type=click.Path(path_type=Path),
+    help="Where the experiments were run.",
+)
+@click.option(
+    "--page",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Write all of them into this page of Markdown, and the files it shows.",
+)
+def results(
+    names: tuple[str, ...], scale: str | None, form: str, folder: Path, page: Path | None
+) -> None:
     """Show the tables of experiments that were run.
 
     All of them are shown where no NAME is given.
@@ -32,11 +51,15 @@ def results(names: tuple[str, ...], scale: str | None, form: str, folder: Path, 
     from leaflearn.persistence.atomic_files import write_file
 
     if not folder.is_dir():
-        raise click.ClickException(f"There is no folder '{folder}'; name one that `leaflearn reproduce` wrote into with --folder.")
+        raise click.ClickException(
+            f"There is no folder '{folder}'; name one that `leaflearn reproduce` wrote into with --folder."
+        )
     if page is not None:
         for spec in page_specs(folder):
             write_result_files(spec, folder)
-        link = Path(*[".."] * len(page.parent.resolve().relative_to(Path.cwd()).parts), folder).as_posix()
+        link = Path(
+            *[".."] * len(page.parent.resolve().relative_to(Path.cwd()).parts), folder
+        ).as_posix()
         write_file(page, write_page(folder, link).encode())
         click.echo(f"Written to {page}")
         return
@@ -47,6 +70,12 @@ def results(names: tuple[str, ...], scale: str | None, form: str, folder: Path, 
             tables = long_table_of(spec, folder) if form == "csv" else tables_of(spec, folder)
             if tables:
                 found = True
-                click.echo(join(tables, form) if form != "markdown" else f"## {name}, {each} scale\n\n{join(tables, form)}")
+                click.echo(
+                    join(tables, form)
+                    if form != "markdown"
+                    else f"## {name}, {each} scale\n\n{join(tables, form)}"
+                )
     if not found:
-        raise click.ClickException(f"Nothing that was asked for was run in '{folder}'; run it with `leaflearn reproduce`.")
+        raise click.ClickException(
+            f"Nothing that was asked for was run in '{folder}'; run it with `leaflearn reproduce`."
+        )

@@ -7,7 +7,16 @@ from typing import Any
 
 import click
 
-from leaflearn.cli.table_verbs import PATH, load_model, say, say_json, telling_warnings, translate, with_json, with_local_model
+from leaflearn.cli.table_verbs import (
+    PATH,
+    load_model,
+    report_warnings,
+    say,
+    say_json,
+    translate,
+    with_json,
+    with_local_model,
+)
 
 
 @click.command()
@@ -32,15 +41,26 @@ def show(model: Path, local_model: str | None, as_json: bool) -> None:
     if SECTION in kept.sections:
         from leaflearn.cli.fit_summary import describe, tell
 
-        with telling_warnings():
+        with report_warnings():
             found = load_model(model, local_model)
-        about |= {**(describe(found) if as_json else {}), "warnings": [translate(sentence) for sentence in found.warnings_]}
+        about |= {
+            **(describe(found) if as_json else {}),
+            "warnings": [translate(sentence) for sentence in found.warnings_],
+        }
     if as_json:
         say_json(about)
         return
-    say(tell(found) + "\n" if SECTION in kept.sections else "An estimator that was fitted in Python, without a table.\n")
+    say(
+        tell(found) + "\n"
+        if SECTION in kept.sections
+        else "An estimator that was fitted in Python, without a table.\n"
+    )
     if about.get("warnings"):
-        say("The fit warned:\n" + "\n".join(f"- {sentence}" for sentence in about["warnings"]) + "\n")
+        say(
+            "The fit warned:\n"
+            + "\n".join(f"- {sentence}" for sentence in about["warnings"])
+            + "\n"
+        )
     say(f"{about['estimator']}, written by leaflearn {kept.library.get('leaflearn', '?')}.")
     if about["training_data"]:
         say(f"Fingerprint of the training rows: {about['training_data'].get('sha256')}")

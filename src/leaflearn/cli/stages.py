@@ -36,12 +36,19 @@ class Stages(Callback):
     def on_epoch(self, training: Training) -> None:
         """How far a network has come."""
         description = f"{self._title}: {training.stage}"
-        self._progress.update(self._task, description=description, total=training.max_epochs, completed=training.epoch)
+        self._progress.update(
+            self._task, description=description, total=training.max_epochs, completed=training.epoch
+        )
 
     def __enter__(self) -> Self:
         self._task = self._progress.add_task("", total=None)
         self._progress.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
         self._progress.stop()

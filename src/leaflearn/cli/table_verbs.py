@@ -32,18 +32,24 @@ IN_WORDS_OF_THE_COMMAND = {  # what warnings of the library advise in Python
 
 PATH = click.Path(path_type=Path)
 with_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-with_local_model = click.option("--local-model", help="module:PATH.py:FACTORY, where the model was fitted with one.")
-with_images = click.option("--images", type=PATH, help="The folder with the pictures, where the model learnt from pictures.")
+with_local_model = click.option(
+    "--local-model", help="module:PATH.py:FACTORY, where the model was fitted with one."
+)
+with_images = click.option(
+    "--images",
+    type=PATH,
+    help="The folder with the pictures, where the model learnt from pictures.",
+)
 
 
 @contextmanager
-def telling_warnings(quiet: bool = False) -> Iterator[list[str]]:
+def report_warnings(quiet: bool = False) -> Iterator[list[str]]:
     """Collect the warnings of leaflearn in the block and say them on standard error when it ends; those of other libraries say nothing.
 
     Examples
     --------
     >>> from leaflearn.tabular.text_encoding import warn
-    >>> with telling_warnings(quiet=True) as told:
+    >>> with report_warnings(quiet=True) as told:
     ...     warn("Column 'a' is empty.")
     >>> told
     ["Column 'a' is empty."]
@@ -121,9 +127,15 @@ class Names(click.ParamType):
 
     name = "names"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[str]:
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> list[str]:
         """The names."""
-        names = value if isinstance(value, list) else [name.strip() for name in value.split(",") if name.strip()]
+        names = (
+            value
+            if isinstance(value, list)
+            else [name.strip() for name in value.split(",") if name.strip()]
+        )
         return names or self.fail("no column is named.", param, ctx)
 
 
@@ -139,9 +151,13 @@ def check_model_place(folder: Path) -> None:
     from leaflearn.tabular.writing import check_folder
 
     if folder.exists() and not folder.is_dir():
-        raise NotADirectoryError(f"Cannot save to '{folder}': it is a file, and a folder is needed.")
+        raise NotADirectoryError(
+            f"Cannot save to '{folder}': it is a file, and a folder is needed."
+        )
     if folder.is_dir() and any(folder.iterdir()) and not (folder / "model.json").is_file():
-        raise ValueError(f"Cannot save to '{folder}': it is a folder with other things in it; choose another name.")
+        raise ValueError(
+            f"Cannot save to '{folder}': it is a folder with other things in it; choose another name."
+        )
     check_folder(folder.absolute().parent, folder)
 
 
@@ -152,7 +168,11 @@ def load_model(folder: Path, local_model: str | None) -> TableModel:
     return TableModel.load(folder, local_model)
 
 
-def table_of(head: tuple[str, ...], rows: Sequence[tuple[str, ...]], right: Callable[[int], bool] = lambda column: column > 0) -> str:
+def table_of(
+    head: tuple[str, ...],
+    rows: Sequence[tuple[str, ...]],
+    right: Callable[[int], bool] = lambda column: column > 0,
+) -> str:
     """Rows as lines of text with columns of one width; names of strangers are made plain first.
 
     Examples
@@ -169,5 +189,9 @@ def table_of(head: tuple[str, ...], rows: Sequence[tuple[str, ...]], right: Call
     for row in cells:
         padded = [" " * (width - cell_len(cell)) for cell, width in zip(row, widths, strict=True)]
         pairs = enumerate(zip(row, padded, strict=True))
-        lines.append("  ".join(space + cell if right(i) else cell + space for i, (cell, space) in pairs).rstrip())
+        lines.append(
+            "  ".join(
+                space + cell if right(i) else cell + space for i, (cell, space) in pairs
+            ).rstrip()
+        )
     return "\n".join(lines)

@@ -6,7 +6,9 @@ from importlib import import_module
 
 import click
 
-VERBS: dict[str, str] = {  # leaflearn VERB is the command VERB in leaflearn/cli/VERB.py; beside it what --help says of it
+VERBS: dict[
+    str, str
+] = {  # leaflearn VERB is the command VERB in leaflearn/cli/VERB.py; beside it what --help says of it
     "demo": "See in a minute how conflicting labels come apart.",
     "fit": "Find the contexts in a table and keep a model for each.",
     "identify": "Find the context of new sources from a few labelled rows.",

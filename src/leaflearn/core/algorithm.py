@@ -31,7 +31,9 @@ class Step:
 
 def score(models: ModelSet, batches: Batches, loss: Loss, trim: float = 0.0) -> Tensor:
     """Summed loss of every model on every group, but for a share `trim` of its worst rows, (..., B, K); no gradient, evaluation mode."""
-    return sum_by_group(score_rows(models, batches, loss), batches.group, batches.n_groups, batches.weight, trim)
+    return sum_by_group(
+        score_rows(models, batches, loss), batches.group, batches.n_groups, batches.weight, trim
+    )
 
 
 def score_rows(models: ModelSet, batches: Batches, loss: Loss) -> Tensor:
@@ -41,9 +43,17 @@ def score_rows(models: ModelSet, batches: Batches, loss: Loss) -> Tensor:
         return loss(models(batches.x), batches.y)
 
 
-def allocate(rule: Rule, scores: Tensor, batches: Batches, progress: float = 0.0, generator: torch.Generator | None = None) -> Tensor:
+def allocate(
+    rule: Rule,
+    scores: Tensor,
+    batches: Batches,
+    progress: float = 0.0,
+    generator: torch.Generator | None = None,
+) -> Tensor:
     """Weights with which each model learns from each group, shape (..., B, K), rows sum to 1."""
-    scores = scores.nan_to_num(nan=torch.inf, posinf=torch.inf)  # a model that has no answer explains nothing
+    scores = scores.nan_to_num(
+        nan=torch.inf, posinf=torch.inf
+    )  # a model that has no answer explains nothing
     return rule(scores, batches.sizes.to(scores), batches.group_id, progress, generator)
 
 
@@ -86,10 +96,18 @@ def step(
     [-1.5, 1.5]
     """
     if models.one_pass:  # small models without dropout or batch norm: one forward pass serves for scoring and learning
-        losses = loss(models(batches.x), batches.y)  #                                                          (..., K, N)
-        scores = sum_by_group(losses.detach(), batches.group, batches.n_groups, batches.weight, trim)  #        (..., B, K)
-        weights = allocate(rule, scores, batches, progress, generator)  #                                       (..., B, K)
-        value = _weighted_sum(losses, _weigh_rows(weights, batches))  #                                         (...)
+        losses = loss(
+            models(batches.x), batches.y
+        )  #                                                          (..., K, N)
+        scores = sum_by_group(
+            losses.detach(), batches.group, batches.n_groups, batches.weight, trim
+        )  #        (..., B, K)
+        weights = allocate(
+            rule, scores, batches, progress, generator
+        )  #                                       (..., B, K)
+        value = _weighted_sum(
+            losses, _weigh_rows(weights, batches)
+        )  #                                         (...)
     else:
         scores = score(models, batches, loss, trim)
         weights = allocate(rule, scores, batches, progress, generator)
@@ -110,7 +128,9 @@ def identify(models: ModelSet, batches: Batches, loss: Loss, temperature: float 
     return torch.softmax(-score(models, batches, loss) / temperature, -1)
 
 
-def sum_by_group(losses: Tensor, group: Tensor, n_groups: int, weight: Tensor | None = None, trim: float = 0.0) -> Tensor:
+def sum_by_group(
+    losses: Tensor, group: Tensor, n_groups: int, weight: Tensor | None = None, trim: float = 0.0
+) -> Tensor:
     """From the losses of rows (..., K, N) to the scores of groups (..., B, K).
 
     Examples
@@ -124,11 +144,15 @@ def sum_by_group(losses: Tensor, group: Tensor, n_groups: int, weight: Tensor | 
     if weight is not None:
         losses = losses * weight
     sums = losses.new_zeros(*losses.shape[:-1], n_groups)
-    return sums.index_add_(-1, group, losses).transpose(-1, -2)  #                                      (..., B, K)
+    return sums.index_add_(-1, group, losses).transpose(
+        -1, -2
+    )  #                                      (..., B, K)
 
 
 def _weighted_sum(losses: Tensor, row_weight: Tensor) -> Tensor:
-    value = (losses * row_weight).sum((-2, -1))  #                                                      (...)
+    value = (losses * row_weight).sum(
+        (-2, -1)
+    )  #                                                      (...)
     if torch.isfinite(value).all():
         return value
     # A model that diverged and won nothing must not spoil the others: zero times infinity is no number.
@@ -137,6 +161,8 @@ def _weighted_sum(losses: Tensor, row_weight: Tensor) -> Tensor:
 
 def _weigh_rows(weights: Tensor, batches: Batches) -> Tensor:
     """From the groups' weights (..., B, K) to what each row counts in the objective (..., K, N)."""
-    share = weights / (batches.sizes.to(weights) * batches.n_groups)[:, None]  #                        (..., B, K)
+    share = (
+        weights / (batches.sizes.to(weights) * batches.n_groups)[:, None]
+    )  #                        (..., B, K)
     rows = share.transpose(-1, -2)[..., batches.group]
     return rows if batches.weight is None else rows * batches.weight

@@ -27,14 +27,21 @@ class Rule(Protocol):
     """What the algorithm asks of an allocation rule."""
 
     def __call__(
-        self, scores: Tensor, sizes: Tensor, group_id: Tensor | None, progress: float, generator: torch.Generator | None
+        self,
+        scores: Tensor,
+        sizes: Tensor,
+        group_id: Tensor | None,
+        progress: float,
+        generator: torch.Generator | None,
     ) -> Tensor:
         """Weights (..., B, K), rows sum to 1."""
 
 
 def one_hot(context: Tensor, n_contexts: int, dtype: torch.dtype) -> Tensor:
     """Weights that send a group wholly to one context, shape (..., B, K)."""
-    return torch.zeros(*context.shape, n_contexts, dtype=dtype, device=context.device).scatter_(-1, context[..., None], 1.0)
+    return torch.zeros(*context.shape, n_contexts, dtype=dtype, device=context.device).scatter_(
+        -1, context[..., None], 1.0
+    )
 
 
 @dataclass(frozen=True)
@@ -49,7 +56,12 @@ class Hard:
     """
 
     def __call__(
-        self, scores: Tensor, sizes: Tensor, group_id: Tensor | None = None, progress: float = 0.0, generator: torch.Generator | None = None
+        self,
+        scores: Tensor,
+        sizes: Tensor,
+        group_id: Tensor | None = None,
+        progress: float = 0.0,
+        generator: torch.Generator | None = None,
     ) -> Tensor:
         return one_hot(scores.argmin(-1), scores.shape[-1], scores.dtype)
 
@@ -68,7 +80,12 @@ class Soft:
     temperature: Temperature = 1.0
 
     def __call__(
-        self, scores: Tensor, sizes: Tensor, group_id: Tensor | None = None, progress: float = 0.0, generator: torch.Generator | None = None
+        self,
+        scores: Tensor,
+        sizes: Tensor,
+        group_id: Tensor | None = None,
+        progress: float = 0.0,
+        generator: torch.Generator | None = None,
     ) -> Tensor:
         return torch.softmax(-scores / self.temperature, -1)
 
@@ -87,11 +104,24 @@ class Sampled:
     temperature: Temperature = 1.0
 
     def __call__(
-        self, scores: Tensor, sizes: Tensor, group_id: Tensor | None = None, progress: float = 0.0, generator: torch.Generator | None = None
+        self,
+        scores: Tensor,
+        sizes: Tensor,
+        group_id: Tensor | None = None,
+        progress: float = 0.0,
+        generator: torch.Generator | None = None,
     ) -> Tensor:
         # The largest of logits plus Gumbel noise is a draw from their softmax, and unlike multinomial it survives a restart that diverged.
-        noise = torch.empty(scores.shape, dtype=scores.dtype).exponential_(generator=generator).log_().neg_().to(scores.device)
-        return one_hot((noise - scores / self.temperature).argmax(-1), scores.shape[-1], scores.dtype)
+        noise = (
+            torch.empty(scores.shape, dtype=scores.dtype)
+            .exponential_(generator=generator)
+            .log_()
+            .neg_()
+            .to(scores.device)
+        )
+        return one_hot(
+            (noise - scores / self.temperature).argmax(-1), scores.shape[-1], scores.dtype
+        )
 
 
 @dataclass(frozen=True)
@@ -118,7 +148,12 @@ class Annealed:
         return self.start * max(0.0, 1.0 - progress / self.until)
 
     def __call__(
-        self, scores: Tensor, sizes: Tensor, group_id: Tensor | None = None, progress: float = 0.0, generator: torch.Generator | None = None
+        self,
+        scores: Tensor,
+        sizes: Tensor,
+        group_id: Tensor | None = None,
+        progress: float = 0.0,
+        generator: torch.Generator | None = None,
     ) -> Tensor:
         if progress >= self.until:
             return Hard()(scores, sizes)
@@ -142,7 +177,12 @@ class Given:
     until: float = math.inf
 
     def __call__(
-        self, scores: Tensor, sizes: Tensor, group_id: Tensor | None = None, progress: float = 0.0, generator: torch.Generator | None = None
+        self,
+        scores: Tensor,
+        sizes: Tensor,
+        group_id: Tensor | None = None,
+        progress: float = 0.0,
+        generator: torch.Generator | None = None,
     ) -> Tensor:
         if progress >= self.until:
             return Hard()(scores, sizes)
@@ -172,15 +212,17 @@ def temperature_of(rule: Rule, progress: float) -> float:
     (1.0, 0.0)
     """
     temperature = getattr(rule, "temperature", 0.0)
-    return float(torch.as_tensor(temperature(progress) if callable(temperature) else temperature).max())
+    return float(
+        torch.as_tensor(temperature(progress) if callable(temperature) else temperature).max()
+    )
 
 
-def settled_at(rule: Rule) -> float:
+def constant_from(rule: Rule) -> float:
     """The progress from which a rule no longer changes by itself.
 
     Examples
     --------
-    >>> settled_at(Annealed(start=1.0)), settled_at(Hard())
+    >>> constant_from(Annealed(start=1.0)), constant_from(Hard())
     (0.75, 0.0)
     """
     until = float(getattr(rule, "until", 0.0))
@@ -199,4 +241,9 @@ def make_rule(name: str, temperature: Temperature) -> Rule:
     return rule() if rule is Hard else rule(temperature)  # type: ignore[call-arg]
 
 
-RULES: dict[str, type[Rule]] = {"hard": Hard, "sampled": Sampled, "soft": Soft, "annealed": Annealed}
+RULES: dict[str, type[Rule]] = {
+    "hard": Hard,
+    "sampled": Sampled,
+    "soft": Soft,
+    "annealed": Annealed,
+}

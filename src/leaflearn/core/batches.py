@@ -69,7 +69,9 @@ class GroupedExamples:
 
     def __init__(self, x: Tensor, y: Tensor, group: Tensor, weight: Tensor | None = None) -> None:
         self.x, self.y, self.group, self.weight = x, y, group, weight
-        self._device = x.device  # indices are made on the processor, where the generator is, and follow the data
+        self._device = (
+            x.device
+        )  # indices are made on the processor, where the generator is, and follow the data
         self.sizes = torch.bincount(group)  #                                   (m,)
         self._rows = torch.argsort(group, stable=True)  # rows, group by group   (N,)
 
@@ -77,7 +79,9 @@ class GroupedExamples:
     def n_groups(self) -> int:
         return len(self.sizes)
 
-    def meta_batches(self, groups_per_step: int, generator: torch.Generator, rows_per_group: int | None = None) -> Iterator[Batches]:
+    def meta_batches(
+        self, groups_per_step: int, generator: torch.Generator, rows_per_group: int | None = None
+    ) -> Iterator[Batches]:
         """One epoch: every group once, in a new order, `groups_per_step` at a time.
 
         Of a group with more than `rows_per_group` rows, that many are drawn anew each epoch, so that one huge group neither slows a step
@@ -85,11 +89,17 @@ class GroupedExamples:
         """
         order = torch.randperm(self.n_groups, generator=generator)  #            (m,)
         sizes = self.sizes[order]
-        taken = sizes if rows_per_group is None else sizes.clamp(max=rows_per_group)  # (m,) in the epoch's order
+        taken = (
+            sizes if rows_per_group is None else sizes.clamp(max=rows_per_group)
+        )  # (m,) in the epoch's order
         ends = torch.cumsum(taken, 0)
-        position = torch.arange(int(ends[-1])) - (ends - taken).repeat_interleave(taken)  # of a row inside its group
+        position = torch.arange(int(ends[-1])) - (ends - taken).repeat_interleave(
+            taken
+        )  # of a row inside its group
         if len(position) < len(self.group):
-            position = self._spread(position, sizes.repeat_interleave(taken), taken.repeat_interleave(taken), generator)
+            position = self._spread(
+                position, sizes.repeat_interleave(taken), taken.repeat_interleave(taken), generator
+            )
         first = (torch.cumsum(self.sizes, 0) - self.sizes)[order]  # where a group starts
         rows = self._rows[first.repeat_interleave(taken) + position]
         local = (torch.arange(self.n_groups) % groups_per_step).repeat_interleave(taken)
@@ -106,7 +116,14 @@ class GroupedExamples:
             part = slice(start, start + rows_at_once)
             group_id, local = torch.unique(self.group[part], return_inverse=True)
             weight = None if self.whole_weight is None else self.whole_weight[part]
-            yield Batches(self.x[part], self.y[part], local.to(self._device), group_id, weight=weight, n_groups=len(group_id))
+            yield Batches(
+                self.x[part],
+                self.y[part],
+                local.to(self._device),
+                group_id,
+                weight=weight,
+                n_groups=len(group_id),
+            )
 
     def _take(self, rows: Tensor, local: Tensor, group_id: Tensor) -> Batches:
         at, local = rows.to(self._device), local.to(self._device)
@@ -114,15 +131,24 @@ class GroupedExamples:
         return Batches(self.x[at], self.y[at], local, group_id, rows, weight, len(group_id))
 
     @staticmethod
-    def _spread(position: Tensor, size: Tensor, taken: Tensor, generator: torch.Generator) -> Tensor:
+    def _spread(
+        position: Tensor, size: Tensor, taken: Tensor, generator: torch.Generator
+    ) -> Tensor:
         """Positions of the rows to take: one at random from each of `taken` equal stretches of the group, which is a ring turned at random.
 
         So every row is as likely as every other, none comes twice, and the work grows with the rows taken, not with the rows there are.
         """
         low, high = position * size // taken, (position + 1) * size // taken
-        inside = low + (torch.rand(len(position), generator=generator, dtype=torch.float64) * (high - low)).long()
+        inside = (
+            low
+            + (
+                torch.rand(len(position), generator=generator, dtype=torch.float64) * (high - low)
+            ).long()
+        )
         starts = position == 0
-        turn = (torch.rand(int(starts.sum()), generator=generator, dtype=torch.float64) * size[starts]).long()
+        turn = (
+            torch.rand(int(starts.sum()), generator=generator, dtype=torch.float64) * size[starts]
+        ).long()
         return (inside + turn.repeat_interleave(taken[starts])) % size
 
     @cached_property
@@ -142,6 +168,8 @@ def balance(weight: Tensor, group: Tensor, n_groups: int) -> Tensor:
     >>> balance(torch.tensor([1.0, 3.0, 7.0]), torch.tensor([0, 0, 1]), 2)
     tensor([0.5000, 1.5000, 1.0000])
     """
-    total = torch.zeros(n_groups, dtype=weight.dtype, device=weight.device).index_add_(0, group, weight)
+    total = torch.zeros(n_groups, dtype=weight.dtype, device=weight.device).index_add_(
+        0, group, weight
+    )
     size = torch.bincount(group, minlength=n_groups)
     return weight * (size / total)[group]

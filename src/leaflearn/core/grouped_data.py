@@ -27,7 +27,9 @@ def encode_groups(groups: Any, n_rows: int) -> tuple[NDArray[Any], NDArray[np.in
         return np.arange(n_rows), np.arange(n_rows)
     values = as_labels(groups)
     if len(values) != n_rows:
-        raise ValueError(f"groups has {len(values)} entries, but X has {n_rows} rows; give one group label for every row.")
+        raise ValueError(
+            f"groups has {len(values)} entries, but X has {n_rows} rows; give one group label for every row."
+        )
     if values.dtype != object:
         return np.unique(values, return_inverse=True)
     return _encode_objects(values.tolist())
@@ -42,17 +44,25 @@ def as_labels(groups: Any) -> NDArray[Any]:
     array([('site', 1), ('site', 2)], dtype=object)
     """
     if isinstance(groups, str):
-        raise ValueError(f"groups={groups!r} is a single text, but one label for every row was expected; pass the column itself.")
+        raise ValueError(
+            f"groups={groups!r} is a single text, but one label for every row was expected; pass the column itself."
+        )
     if isinstance(groups, list | tuple) and not _alike(groups):
-        values = np.empty(len(groups), dtype=object)  # numpy would make a table of tuples, and text of a mixture
+        values = np.empty(
+            len(groups), dtype=object
+        )  # numpy would make a table of tuples, and text of a mixture
         values[:] = groups
     else:
         values = np.asarray(groups)
     if values.ndim != 1:
-        raise ValueError(f"groups has shape {values.shape}, but one label for every row was expected, shape (n_samples,).")
+        raise ValueError(
+            f"groups has shape {values.shape}, but one label for every row was expected, shape (n_samples,)."
+        )
     missing = count_missing(values)
     if missing:
-        raise ValueError(f"groups holds {missing} missing values; give these rows a group of their own or leave them out.")
+        raise ValueError(
+            f"groups holds {missing} missing values; give these rows a group of their own or leave them out."
+        )
     return values
 
 
@@ -69,7 +79,9 @@ def find_groups(groups: NDArray[Any], known: NDArray[Any]) -> NDArray[np.intp]:
     return np.array([position.get(label, -1) for label in labels.tolist()], dtype=np.intp)[inverse]
 
 
-def position_in_group(group: NDArray[np.intp], order: NDArray[np.intp] | None = None) -> NDArray[np.intp]:
+def position_in_group(
+    group: NDArray[np.intp], order: NDArray[np.intp] | None = None
+) -> NDArray[np.intp]:
     """How many rows of its own group come before each row, where rows come in `order` (their own by default), shape (n_rows,).
 
     Examples
@@ -95,7 +107,9 @@ def _encode_objects(labels: Sequence[Hashable]) -> tuple[NDArray[Any], NDArray[n
     try:
         seen = dict.fromkeys(labels)
     except TypeError as error:
-        raise ValueError(f"groups holds labels that cannot be compared ({error}); use strings, numbers or tuples of them.") from None
+        raise ValueError(
+            f"groups holds labels that cannot be compared ({error}); use strings, numbers or tuples of them."
+        ) from None
     try:
         distinct = sorted(seen)  # type: ignore[type-var]
     except TypeError:  # labels of mixed types have no order
@@ -131,12 +145,12 @@ def _differs_from_itself(label: object) -> bool:
 
 
 @dataclass(frozen=True)
-class Examples:
+class GroupedData:
     """Checked training data.
 
     Examples
     --------
-    >>> rows = Examples(np.zeros((3, 1)), np.zeros((3, 1)), np.array([0, 0, 1]), np.arange(3), None, 1, False)
+    >>> rows = GroupedData(np.zeros((3, 1)), np.zeros((3, 1)), np.array([0, 0, 1]), np.arange(3), None, 1, False)
     >>> rows.without(np.array([True, False, True])).row
     array([1, 2])
     """
@@ -154,35 +168,44 @@ class Examples:
         """How many classes there are, 0 in regression."""
         return self.n_outputs if self.is_classifier else 0
 
-    def without(self, rows: NDArray[np.bool_]) -> Examples:
+    def without(self, rows: NDArray[np.bool_]) -> GroupedData:
         """The others; a group that would lose its last row keeps all."""
         left = np.bincount(self.group, ~rows)
         keep = np.flatnonzero(~rows | (left[self.group] == 0))
         weight = None if self.weight is None else self.weight[keep]
         X = _safe_indexing(self.X, keep)
-        return replace(self, X=X, y=self.y[keep], group=self.group[keep], row=self.row[keep], weight=weight)
+        return replace(
+            self, X=X, y=self.y[keep], group=self.group[keep], row=self.row[keep], weight=weight
+        )
 
 
-def take(examples: Examples, rows: NDArray[np.intp]) -> Examples:
+def take(examples: GroupedData, rows: NDArray[np.intp]) -> GroupedData:
     """These rows of the examples; the groups keep their numbers.
 
     Examples
     --------
-    >>> rows = Examples(np.eye(3), np.ones((3, 1)), np.array([0, 1, 1]), np.arange(3), None, 1, False)
+    >>> rows = GroupedData(np.eye(3), np.ones((3, 1)), np.array([0, 1, 1]), np.arange(3), None, 1, False)
     >>> take(rows, np.array([0, 2])).group
     array([0, 1])
     """
     weight = None if examples.weight is None else examples.weight[rows]
     X = _safe_indexing(examples.X, rows)
-    return replace(examples, X=X, y=examples.y[rows], group=examples.group[rows], row=examples.row[rows], weight=weight)
+    return replace(
+        examples,
+        X=X,
+        y=examples.y[rows],
+        group=examples.group[rows],
+        row=examples.row[rows],
+        weight=weight,
+    )
 
 
-def renumber(examples: Examples) -> tuple[Examples, NDArray[np.intp]]:
+def renumber(examples: GroupedData) -> tuple[GroupedData, NDArray[np.intp]]:
     """The examples with groups 0, 1, ... without gaps, and the numbers that they had.
 
     Examples
     --------
-    >>> rows = Examples(np.eye(3), np.ones((3, 1)), np.array([4, 4, 9]), np.arange(3), None, 1, False)
+    >>> rows = GroupedData(np.eye(3), np.ones((3, 1)), np.array([4, 4, 9]), np.arange(3), None, 1, False)
     >>> dense, numbers = renumber(rows)
     >>> dense.group, numbers
     (array([0, 0, 1]), array([4, 9]))
@@ -191,16 +214,18 @@ def renumber(examples: Examples) -> tuple[Examples, NDArray[np.intp]]:
     return replace(examples, group=group), numbers
 
 
-def join(first: Examples, second: Examples) -> Examples:
+def join(first: GroupedData, second: GroupedData) -> GroupedData:
     """The rows of both, one below the other; rows without a weight have weight 1.
 
     Examples
     --------
-    >>> one = Examples(np.zeros((2, 1)), np.zeros((2, 1)), np.array([0, 0]), np.arange(2), None, 1, False)
+    >>> one = GroupedData(np.zeros((2, 1)), np.zeros((2, 1)), np.array([0, 0]), np.arange(2), None, 1, False)
     >>> join(one, one).X.shape
     (4, 1)
     """
-    weights = [np.ones(len(part.y)) if part.weight is None else part.weight for part in (first, second)]
+    weights = [
+        np.ones(len(part.y)) if part.weight is None else part.weight for part in (first, second)
+    ]
     return replace(
         first,
         X=_stack(first.X, second.X),
@@ -214,13 +239,19 @@ def join(first: Examples, second: Examples) -> Examples:
 def _stack(first: Any, second: Any) -> Any:
     """Rows in the container that the first ones came in."""
     if sparse.issparse(first):
-        return sparse.vstack([first, second if sparse.issparse(second) else np.asarray(second)], format=first.format)
+        return sparse.vstack(
+            [first, second if sparse.issparse(second) else np.asarray(second)], format=first.format
+        )
     if sparse.issparse(second):
         second = second.toarray()
     if hasattr(first, "vstack"):  # a polars frame
-        return first.vstack(second if hasattr(second, "vstack") else type(first)(second, schema=first.schema))
+        return first.vstack(
+            second if hasattr(second, "vstack") else type(first)(second, schema=first.schema)
+        )
     if hasattr(first, "columns"):
         import pandas  # type: ignore[import-untyped]
 
-        return pandas.concat([first, pandas.DataFrame(second, columns=first.columns)], ignore_index=True)
+        return pandas.concat(
+            [first, pandas.DataFrame(second, columns=first.columns)], ignore_index=True
+        )
     return np.concatenate([first, second])

@@ -66,4 +66,9 @@ class CrossEntropy:
         return float(torch.special.entr(share).sum())
 
 
-LOSSES: dict[str, type[Loss]] = {"squared": SquaredError, "robust": Huber, "cross-entropy": CrossEntropy, "gce": GeneralizedCrossEntropy}
+LOSSES: dict[str, type[Loss]] = {
+    "squared": SquaredError,
+    "robust": Huber,
+    "cross-entropy": CrossEntropy,
+    "gce": GeneralizedCrossEntropy,
+}

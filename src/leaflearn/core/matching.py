@@ -8,7 +8,10 @@ from scipy.optimize import linear_sum_assignment
 
 
 def match_contexts(
-    contexts: ArrayLike, domains: ArrayLike, n_contexts: int | None = None, weight: NDArray[np.float64] | None = None
+    contexts: ArrayLike,
+    domains: ArrayLike,
+    n_contexts: int | None = None,
+    weight: NDArray[np.float64] | None = None,
 ) -> NDArray[np.intp]:
     """The domain that each context stands for, one to one, so that most groups agree; -1 for contexts that are left over. Shape (K,).
 
@@ -21,7 +24,9 @@ def match_contexts(
     """
     contexts, domains = np.asarray(contexts), np.asarray(domains)
     n_contexts = int(contexts.max()) + 1 if n_contexts is None else n_contexts
-    together = np.zeros((n_contexts, int(domains.max()) + 1))  #                        (K, n_domains)
+    together = np.zeros(
+        (n_contexts, int(domains.max()) + 1)
+    )  #                        (K, n_domains)
     np.add.at(together, (contexts, domains), 1.0 if weight is None else weight)
     matched = np.full(n_contexts, -1)
     rows, columns = linear_sum_assignment(together, maximize=True)

@@ -23,7 +23,17 @@ from leaflearn.core.losses import Loss
 
 Factory = Callable[[], nn.Module]
 
-ACTIVATIONS = (nn.ReLU, nn.Tanh, nn.GELU, nn.SiLU, nn.ELU, nn.LeakyReLU, nn.Sigmoid, nn.Softplus, nn.Identity)
+ACTIVATIONS = (
+    nn.ReLU,
+    nn.Tanh,
+    nn.GELU,
+    nn.SiLU,
+    nn.ELU,
+    nn.LeakyReLU,
+    nn.Sigmoid,
+    nn.Softplus,
+    nn.Identity,
+)
 STACK_BELOW = 100_000  # parameters of one model; see benchmarks/stacking.py
 
 
@@ -48,7 +58,12 @@ class ModelSet(Protocol):
     def load_state_dict(self, state: dict[str, Any]) -> None: ...
 
 
-def make_model_set(factory: Factory, shape: tuple[int, ...], stacked: bool | None = None, device: str | torch.device = "cpu") -> ModelSet:
+def make_model_set(
+    factory: Factory,
+    shape: tuple[int, ...],
+    stacked: bool | None = None,
+    device: str | torch.device = "cpu",
+) -> ModelSet:
     """Build the local models with `factory`, stacked where that is faster (`stacked=None`) or as told.
 
     Examples
@@ -59,7 +74,10 @@ def make_model_set(factory: Factory, shape: tuple[int, ...], stacked: bool | Non
     """
     modules = [factory().to(device) for _ in range(math.prod(shape))]
     if stacked is None:
-        stacked = _layers(modules[0]) is not None and sum(p.numel() for p in modules[0].parameters()) <= STACK_BELOW
+        stacked = (
+            _layers(modules[0]) is not None
+            and sum(p.numel() for p in modules[0].parameters()) <= STACK_BELOW
+        )
     return StackedModels(modules, shape) if stacked else LoopedModels(modules, shape)
 
 
@@ -90,7 +108,9 @@ class LoopedModels:
 
     def weighted_loss(self, batches: Batches, loss: Loss, row_weight: Tensor) -> Tensor:
         totals = []
-        for module, weight in zip(self._modules, row_weight.reshape(len(self._modules), -1), strict=True):
+        for module, weight in zip(
+            self._modules, row_weight.reshape(len(self._modules), -1), strict=True
+        ):
             rows = weight.nonzero()[:, 0]  # the rows this model won
             if len(rows) == 0:
                 totals.append(weight.new_zeros(()))
@@ -147,24 +167,46 @@ class StackedModels:
     one_pass = True
 
     def __init__(self, modules: Sequence[nn.Module], shape: tuple[int, ...]) -> None:
-        if any(isinstance(part, nn.modules.batchnorm._NormBase | nn.modules.dropout._DropoutNd) for part in modules[0].modules()):
-            raise ValueError("modules with batch norm or dropout cannot be stacked; use stacked=False")
+        if any(
+            isinstance(part, nn.modules.batchnorm._NormBase | nn.modules.dropout._DropoutNd)
+            for part in modules[0].modules()
+        ):
+            raise ValueError(
+                "modules with batch norm or dropout cannot be stacked; use stacked=False"
+            )
         self.shape = shape
         self._template = copy.deepcopy(modules[0])
         self._layers = _layers(self._template)
-        learns = {name: parameter.requires_grad for name, parameter in modules[0].named_parameters()}  # frozen ones stay frozen
-        self._parameters: dict[str, Tensor] = {name: nn.Parameter(stack, learns[name]) for name, stack in self._stack(modules).items()}
-        self._buffers = {name: torch.stack([dict(m.named_buffers())[name] for m in modules]) for name, _ in modules[0].named_buffers()}
+        learns = {
+            name: parameter.requires_grad for name, parameter in modules[0].named_parameters()
+        }  # frozen ones stay frozen
+        self._parameters: dict[str, Tensor] = {
+            name: nn.Parameter(stack, learns[name]) for name, stack in self._stack(modules).items()
+        }
+        self._buffers = {
+            name: torch.stack([dict(m.named_buffers())[name] for m in modules])
+            for name, _ in modules[0].named_buffers()
+        }
 
     def _stack(self, modules: Sequence[nn.Module]) -> dict[str, Tensor]:
-        stacks = {name: torch.stack([m.get_parameter(name).detach() for m in modules]) for name, _ in modules[0].named_parameters()}
-        if self._layers is not None:  # weights as (M, in, out) and biases as (M, 1, out), ready for one batched product
-            stacks = {k: v.transpose(1, 2).contiguous() if k.endswith("weight") else v[:, None] for k, v in stacks.items()}
+        stacks = {
+            name: torch.stack([m.get_parameter(name).detach() for m in modules])
+            for name, _ in modules[0].named_parameters()
+        }
+        if (
+            self._layers is not None
+        ):  # weights as (M, in, out) and biases as (M, 1, out), ready for one batched product
+            stacks = {
+                k: v.transpose(1, 2).contiguous() if k.endswith("weight") else v[:, None]
+                for k, v in stacks.items()
+            }
         return stacks
 
     def __call__(self, x: Tensor) -> Tensor:
         if self._layers is None:
-            outputs = torch.func.vmap(self._call_one, in_dims=(0, 0, None))(self._parameters, self._buffers, x)
+            outputs = torch.func.vmap(self._call_one, in_dims=(0, 0, None))(
+                self._parameters, self._buffers, x
+            )
         else:
             outputs = x.expand(math.prod(self.shape), *x.shape)  #               (M, N, in)
             for name, layer in self._layers:
@@ -173,10 +215,14 @@ class StackedModels:
                 elif layer.bias is None:
                     outputs = outputs @ self._parameters[f"{name}weight"]
                 else:
-                    outputs = torch.baddbmm(self._parameters[f"{name}bias"], outputs, self._parameters[f"{name}weight"])
+                    outputs = torch.baddbmm(
+                        self._parameters[f"{name}bias"], outputs, self._parameters[f"{name}weight"]
+                    )
         return outputs.view(*self.shape, *outputs.shape[1:])
 
-    def _call_one(self, parameters: dict[str, Tensor], buffers: dict[str, Tensor], x: Tensor) -> Tensor:
+    def _call_one(
+        self, parameters: dict[str, Tensor], buffers: dict[str, Tensor], x: Tensor
+    ) -> Tensor:
         return torch.func.functional_call(self._template, (parameters, buffers), (x,))  # type: ignore[no-any-return]
 
     def weighted_loss(self, batches: Batches, loss: Loss, row_weight: Tensor) -> Tensor:
@@ -190,7 +236,9 @@ class StackedModels:
 
     def zero_grad(self) -> None:
         for p in self.parameters():
-            p.grad = None  # the backward pass of the stack fills every slice, idle models' with zeros
+            p.grad = (
+                None  # the backward pass of the stack fills every slice, idle models' with zeros
+            )
 
     def clip_gradients(self, max_norm: float) -> None:
         gradients = [p.grad for p in self.parameters() if p.grad is not None]
@@ -207,7 +255,13 @@ class StackedModels:
         with torch.no_grad():
             for name, parameter in module.named_parameters():
                 stack = self._parameters[name][i]
-                parameter.copy_(stack if self._layers is None else stack.T if name.endswith("weight") else stack[0])
+                parameter.copy_(
+                    stack
+                    if self._layers is None
+                    else stack.T
+                    if name.endswith("weight")
+                    else stack[0]
+                )
             for name, buffer in module.named_buffers():
                 buffer.copy_(self._buffers[name][i])
         return module
@@ -225,11 +279,21 @@ def _layers(module: nn.Module) -> list[tuple[str, nn.Module]] | None:
     """The layers of a plain chain of linear layers and activations with their parameter prefixes, or None for anything else."""
     # Exact types: a subclass, a parametrised layer or a hook may do anything. `_modules` and not named_children, which shows an activation
     # that is used twice only once; a linear layer that is used twice shares its weights and is no plain chain.
-    layers = [(f"{name}.", layer) for name, layer in module._modules.items()] if type(module) is nn.Sequential else [("", module)]
+    layers = (
+        [(f"{name}.", layer) for name, layer in module._modules.items()]
+        if type(module) is nn.Sequential
+        else [("", module)]
+    )
     linear = [layer for _, layer in layers if type(layer) is nn.Linear]
-    plain = all(type(layer) is nn.Linear or type(layer) in ACTIVATIONS for _, layer in layers) and len(set(map(id, linear))) == len(linear)
+    plain = all(
+        type(layer) is nn.Linear or type(layer) in ACTIVATIONS for _, layer in layers
+    ) and len(set(map(id, linear))) == len(linear)
     hooked = any(part._forward_hooks or part._forward_pre_hooks for part in module.modules())
-    return [(name, layer) for name, layer in layers if layer is not None] if plain and linear and not hooked else None
+    return (
+        [(name, layer) for name, layer in layers if layer is not None]
+        if plain and linear and not hooked
+        else None
+    )
 
 
 def _channels_last(x: Tensor) -> Tensor:

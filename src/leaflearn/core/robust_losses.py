@@ -13,7 +13,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-HALVINGS = 60  # of the interval in which the best constant lies: more than double precision can tell apart
+HALVINGS = (
+    60  # of the interval in which the best constant lies: more than double precision can tell apart
+)
 
 
 @dataclass(frozen=True)
@@ -41,19 +43,27 @@ class GeneralizedCrossEntropy:
 
     def __post_init__(self) -> None:
         if not 0 < self.q <= 1:
-            raise ValueError(f"q={self.q!r}, but a number above 0 and at most 1 was expected; for q = 0 use CrossEntropy.")
+            raise ValueError(
+                f"q={self.q!r}, but a number above 0 and at most 1 was expected; for q = 0 use CrossEntropy."
+            )
 
     def __call__(self, prediction: Tensor, y: Tensor) -> Tensor:  # (..., N, C), (N,)
         """Loss of every row, shape (..., N)."""
         chosen = y.expand(prediction.shape[:-1])[..., None]
         log_p = torch.log_softmax(prediction, -1).gather(-1, chosen)[..., 0]  #     (..., N)
-        return -torch.expm1(self.q * log_p) / self.q  # exact where p is close to 1, finite where it is 0
+        return (
+            -torch.expm1(self.q * log_p) / self.q
+        )  # exact where p is close to 1, finite where it is 0
 
     def of_best_constant(self, y: Tensor) -> float:
         """The best constant has probabilities in proportion to share^(1 / (1 - q)); for q = 1 all of it goes to the commonest label."""
         share = torch.bincount(y).double() / len(y)
         largest = share.max()
-        kept = largest * ((share / largest) ** (1 / (1 - self.q))).sum() ** (1 - self.q) if self.q < 1 else largest
+        kept = (
+            largest * ((share / largest) ** (1 / (1 - self.q))).sum() ** (1 - self.q)
+            if self.q < 1
+            else largest
+        )
         return float((1 - kept) / self.q)
 
 
@@ -83,7 +93,9 @@ class Huber:
 
     def __post_init__(self) -> None:
         if not self.scale > 0:
-            raise ValueError(f"scale={self.scale!r}, but a positive number, in units of the targets, was expected.")
+            raise ValueError(
+                f"scale={self.scale!r}, but a positive number, in units of the targets, was expected."
+            )
 
     def __call__(self, prediction: Tensor, y: Tensor) -> Tensor:  # (..., N, D), (N, D)
         """Loss of every row, shape (..., N)."""

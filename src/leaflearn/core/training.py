@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from leaflearn.core.algorithm import score, score_rows, step, sum_by_group
-from leaflearn.core.allocation import Rule, contexts_of, settled_at, temperature_of
+from leaflearn.core.allocation import Rule, constant_from, contexts_of, temperature_of
 from leaflearn.core.batches import GroupedExamples
 from leaflearn.core.losses import Loss
 from leaflearn.core.model_set import ModelSet
@@ -116,10 +116,25 @@ class Training:
         callbacks: Sequence[Callback] = (),
         stage: str = "training",
     ) -> None:
-        self.models, self.data, self.loss, self.rule, self.optimizer = models, data, loss, rule, optimizer
-        self.max_epochs, self.groups_per_step, self.rows_per_group = max_epochs, groups_per_step, rows_per_group
+        self.models, self.data, self.loss, self.rule, self.optimizer = (
+            models,
+            data,
+            loss,
+            rule,
+            optimizer,
+        )
+        self.max_epochs, self.groups_per_step, self.rows_per_group = (
+            max_epochs,
+            groups_per_step,
+            rows_per_group,
+        )
         self.schedule = SCHEDULES[schedule] if isinstance(schedule, str) else schedule
-        self.tol, self.n_iter_no_change, self.max_grad_norm, self.trim = tol, n_iter_no_change, max_grad_norm, trim
+        self.tol, self.n_iter_no_change, self.max_grad_norm, self.trim = (
+            tol,
+            n_iter_no_change,
+            max_grad_norm,
+            trim,
+        )
         self.generator = generator or torch.Generator().manual_seed(0)
         self.callbacks, self.stage = callbacks, stage
         self.epoch = 0
@@ -127,7 +142,9 @@ class Training:
         self.n_steps = 0
         self.history: dict[str, list[Any]] = {}
         *restarts, _ = models.shape
-        self.contexts = torch.full((*restarts, data.n_groups), -1)  # each group's context when last seen, (..., m)
+        self.contexts = torch.full(
+            (*restarts, data.n_groups), -1
+        )  # each group's context when last seen, (..., m)
         self._base_rates = [float(group["lr"]) for group in optimizer.param_groups]
 
     @property
@@ -148,39 +165,62 @@ class Training:
 
     def run_epoch(self) -> bool:
         """Every group once; True if a callback wants to stop."""
-        began, before, value = time.perf_counter(), self.contexts.clone(), torch.zeros(self.models.shape[:-1], dtype=torch.float64)
+        began, before, value = (
+            time.perf_counter(),
+            self.contexts.clone(),
+            torch.zeros(self.models.shape[:-1], dtype=torch.float64),
+        )
         stop = False
-        for batches in self.data.meta_batches(self.groups_per_step, self.generator, self.rows_per_group):
+        for batches in self.data.meta_batches(
+            self.groups_per_step, self.generator, self.rows_per_group
+        ):
             self._set_learning_rate()
             self.last = step(
-                self.models, batches, self.loss, self.rule, self.optimizer, self.progress, self.generator, self.max_grad_norm, self.trim
+                self.models,
+                batches,
+                self.loss,
+                self.rule,
+                self.optimizer,
+                self.progress,
+                self.generator,
+                self.max_grad_norm,
+                self.trim,
             )
             self.n_steps += 1
             self._refuse_non_finite(self.last.value)
-            self.contexts[..., batches.group_id] = contexts_of(self.rule, self.last.scores, self.last.weights).cpu()
+            self.contexts[..., batches.group_id] = contexts_of(
+                self.rule, self.last.scores, self.last.weights
+            ).cpu()
             value += self.last.value.cpu() * (batches.n_groups / self.data.n_groups)
             stop |= self._tell("on_step")
         self.epoch += 1
-        self._record(value, (self.contexts != before).double().mean(-1), time.perf_counter() - began)
+        self._record(
+            value, (self.contexts != before).double().mean(-1), time.perf_counter() - began
+        )
         return stop | self._tell("on_epoch")
 
     def has_levelled_off(self) -> bool:
         """Has the best restart's objective stood still for `n_iter_no_change` epochs, with the rule settled?"""
         if self.n_iter_no_change is None:
             return False
-        settled = [np.nanmin(value) for value in self.history.get("loss", [])[math.ceil(self.max_epochs * self._settled_at) :]]
+        settled = [
+            np.nanmin(value)
+            for value in self.history.get("loss", [])[
+                math.ceil(self.max_epochs * self._constant_from) :
+            ]
+        ]
         if len(settled) <= self.n_iter_no_change:
             return False
         old, new = settled[: -self.n_iter_no_change], settled[-self.n_iter_no_change :]
         return bool(min(new) >= min(old) - self.tol * abs(min(old)))
 
     @cached_property
-    def _settled_at(self) -> float:
+    def _constant_from(self) -> float:
         """The progress from which a plateau means something: under a falling temperature the objective is a moving target, and what a high
         learning rate cannot improve a lower one still can."""
         low = max(LOW_RATE, self.schedule(1.0))
         rate = next(i / 100 for i in range(101) if i == 100 or self.schedule(i / 100) <= low)
-        return max(settled_at(self.rule), rate)
+        return max(constant_from(self.rule), rate)
 
     def score_all_groups(self) -> Tensor:
         """Summed loss of every model on every group of the training set, shape (..., m, K)."""
@@ -190,7 +230,10 @@ class Training:
         """The history as arrays of equal length; of one restart where there are several."""
         columns = {name: np.array(values) for name, values in self.history.items()}
         if restart is not None:
-            columns = {name: column[:, restart] if name in ("loss", "changed", "usage") else column for name, column in columns.items()}
+            columns = {
+                name: column[:, restart] if name in ("loss", "changed", "usage") else column
+                for name, column in columns.items()
+            }
         return columns
 
     def state_dict(self) -> dict[str, Any]:
@@ -210,11 +253,17 @@ class Training:
         self.models.load_state_dict(state["models"])
         self.optimizer.load_state_dict(copy_state(state["optimizer"]))
         self.generator.set_state(state["generator"])
-        self.epoch, self.n_steps, self.contexts = state["epoch"], state["n_steps"], state["contexts"].clone()
+        self.epoch, self.n_steps, self.contexts = (
+            state["epoch"],
+            state["n_steps"],
+            state["contexts"].clone(),
+        )
         self.history = {name: list(values) for name, values in state["history"].items()}
 
     def _tell(self, event: str) -> bool:
-        answers = [getattr(callback, event)(self) for callback in self.callbacks]  # every callback hears of it, then one may stop
+        answers = [
+            getattr(callback, event)(self) for callback in self.callbacks
+        ]  # every callback hears of it, then one may stop
         return any(answers)
 
     def _set_learning_rate(self) -> None:
@@ -224,7 +273,9 @@ class Training:
 
     def _record(self, value: Tensor, changed: Tensor, seconds: float) -> None:
         n_contexts = self.models.shape[-1]
-        usage = torch.stack([(self.contexts == k).double().mean(-1) for k in range(n_contexts)], -1)  # (..., K)
+        usage = torch.stack(
+            [(self.contexts == k).double().mean(-1) for k in range(n_contexts)], -1
+        )  # (..., K)
         row = {
             "epoch": self.epoch,
             "loss": value.numpy(),
@@ -238,15 +289,15 @@ class Training:
             self.history.setdefault(name, []).append(entry)
 
     def _refuse_non_finite(self, value: Tensor) -> None:
-        if torch.isfinite(value).any():  # a restart that diverged loses against the others; only the last one ends the fit
+        if torch.isfinite(
+            value
+        ).any():  # a restart that diverged loses against the others; only the last one ends the fit
             return
         if self.n_steps == 1:
             cause = "local models that predict non-finite values before any learning: look at their initial weights and the scale of X"
         else:
             rate = self._base_rates[0]
-            cause = (
-                f"a learning rate that is too large (it is {rate:g}) or targets of a large scale: lower the one or standardise the other"
-            )
+            cause = f"a learning rate that is too large (it is {rate:g}) or targets of a large scale: lower the one or standardise the other"
         raise NonFiniteLossError(
             f"The loss became non-finite at step {self.n_steps} (epoch {self.epoch + 1}); the likely cause is {cause}."
         )
@@ -265,7 +316,9 @@ def score_groups(models: ModelSet, data: GroupedExamples, loss: Loss, trim: floa
     torch.Size([2, 4])
     """
     if trim:  # which rows of a group are the worst shows only when all of them are there
-        rows = [score_rows(models, chunk, loss).cpu().double() for chunk in data.chunks(ROWS_AT_ONCE)]
+        rows = [
+            score_rows(models, chunk, loss).cpu().double() for chunk in data.chunks(ROWS_AT_ONCE)
+        ]
         weight = None if data.whole_weight is None else data.whole_weight.cpu()
         return sum_by_group(torch.cat(rows, -1), data.group.cpu(), data.n_groups, weight, trim)
     *restarts, n_contexts = models.shape

@@ -36,7 +36,13 @@ def trim_groups(losses: Tensor, group: Tensor, n_groups: int, trim: float) -> Te
     sizes = torch.bincount(group, minlength=n_groups)  #                            (B,)
     n_out = (trim * sizes.double() + SLACK).floor().long()
     order = losses.argsort(dim=-1, descending=True)  #                              (..., N)
-    order = order.gather(-1, group[order].argsort(dim=-1, stable=True))  # group by group, the worst row of each first
-    position = torch.arange(len(group), device=group.device) - (sizes.cumsum(0) - sizes).repeat_interleave(sizes)
-    is_out = position < n_out.repeat_interleave(sizes)  #                           (N,) in that order
+    order = order.gather(
+        -1, group[order].argsort(dim=-1, stable=True)
+    )  # group by group, the worst row of each first
+    position = torch.arange(len(group), device=group.device) - (
+        sizes.cumsum(0) - sizes
+    ).repeat_interleave(sizes)
+    is_out = position < n_out.repeat_interleave(
+        sizes
+    )  #                           (N,) in that order
     return losses.scatter(-1, order[..., is_out], 0.0)

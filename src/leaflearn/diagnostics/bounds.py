@@ -80,15 +80,25 @@ def generalization_bound(
     True
     """
     n_groups, n_domains = sum(groups_of_domain), len(groups_of_domain)
-    _check(training_error, groups_of_domain, group_size, min(row_dimension, domain_dimension), delta, mixing)
+    _check(
+        training_error,
+        groups_of_domain,
+        group_size,
+        min(row_dimension, domain_dimension),
+        delta,
+        mixing,
+    )
     domains = _gap(n_groups, domain_dimension, delta / 24) + 1 / n_groups
     rows = sum(
-        count / n_groups * _gap(count * group_size, row_dimension, delta / (12 * n_domains)) + 1 / (n_groups * group_size)
+        count / n_groups * _gap(count * group_size, row_dimension, delta / (12 * n_domains))
+        + 1 / (n_groups * group_size)
         for count in groups_of_domain
     )
     allocation = _gap(group_size, row_dimension, delta / (24 * n_groups)) + 1 / group_size
     clean = 1 - mixing
-    return Bound(training_error / clean, (1 + mixing) / clean * domains, rows / clean, 2 * allocation / clean)
+    return Bound(
+        training_error / clean, (1 + mixing) / clean * domains, rows / clean, 2 * allocation / clean
+    )
 
 
 def _gap(n: int, dimension: float, delta: float) -> float:
@@ -96,16 +106,33 @@ def _gap(n: int, dimension: float, delta: float) -> float:
     if n == 0:
         return 0.0
     # In how many ways 2n examples can be told apart, as a logarithm; fewer examples than dimensions can be told apart in every way.
-    ways = dimension * (math.log(2 * n / dimension) + 1) if 2 * n > dimension else 2 * n * math.log(2)
+    ways = (
+        dimension * (math.log(2 * n / dimension) + 1) if 2 * n > dimension else 2 * n * math.log(2)
+    )
     return math.sqrt((ways - math.log(delta)) / n)
 
 
-def _check(training_error: float, groups_of_domain: Sequence[int], group_size: int, dimension: float, delta: float, mixing: float) -> None:
+def _check(
+    training_error: float,
+    groups_of_domain: Sequence[int],
+    group_size: int,
+    dimension: float,
+    delta: float,
+    mixing: float,
+) -> None:
     if not 0 <= training_error <= 1:
-        raise ValueError(f"`training_error` is a mean of losses between 0 and 1; it is {training_error}. Divide losses by the largest one.")
+        raise ValueError(
+            f"`training_error` is a mean of losses between 0 and 1; it is {training_error}. Divide losses by the largest one."
+        )
     if not groups_of_domain or min(groups_of_domain) < 0 or sum(groups_of_domain) == 0:
-        raise ValueError(f"`groups_of_domain` counts the groups of each domain, at least one in all; it is {list(groups_of_domain)}.")
+        raise ValueError(
+            f"`groups_of_domain` counts the groups of each domain, at least one in all; it is {list(groups_of_domain)}."
+        )
     if group_size < 1 or dimension <= 0:
-        raise ValueError(f"`group_size` and the dimensions must be positive; they are {group_size} and at least {dimension}.")
+        raise ValueError(
+            f"`group_size` and the dimensions must be positive; they are {group_size} and at least {dimension}."
+        )
     if not 0 < delta <= 1 or not 0 <= mixing < 1:
-        raise ValueError(f"`delta` must be above 0 and at most 1, `mixing` at least 0 and below 1; they are {delta} and {mixing}.")
+        raise ValueError(
+            f"`delta` must be above 0 and at most 1, `mixing` at least 0 and below 1; they are {delta} and {mixing}."
+        )

@@ -10,11 +10,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-FACTORS = np.geomspace(1.0, 100.0, 41)  # of the unit, that are tried; never below 1: few held-out rows may look clearer than they are
+FACTORS = np.geomspace(
+    1.0, 100.0, 41
+)  # of the unit, that are tried; never below 1: few held-out rows may look clearer than they are
 IMPOSSIBLE = 1e-12  # a smaller probability of the right context counts like this: one wrong row must not decide alone
 
 
-def find_doubt(evidence: NDArray[np.float64], context: NDArray[np.intp]) -> float:
+def find_evidence_factor(evidence: NDArray[np.float64], context: NDArray[np.intp]) -> float:
     """The factor of the unit that makes the contexts of held-out rows most probable.
 
     Parameters
@@ -29,13 +31,16 @@ def find_doubt(evidence: NDArray[np.float64], context: NDArray[np.intp]) -> floa
     One row in ten speaks as clearly for the wrong context as the others do for the right one.
 
     >>> evidence, context = np.tile([0.0, 20.0], (10, 1)), np.array([0] * 9 + [1])
-    >>> round(find_doubt(evidence, context))  # 20 / 9 is the logarithm of 9 to 1
+    >>> round(find_evidence_factor(evidence, context))  # 20 / 9 is the logarithm of 9 to 1
     9
-    >>> find_doubt(evidence, np.zeros(10, dtype=int))
+    >>> find_evidence_factor(evidence, np.zeros(10, dtype=int))
     1.0
     """
     right = np.arange(len(context)), context
-    misfit = [-np.log(np.maximum(posterior(evidence / factor)[right], IMPOSSIBLE)).mean() for factor in FACTORS]
+    misfit = [
+        -np.log(np.maximum(posterior(evidence / factor)[right], IMPOSSIBLE)).mean()
+        for factor in FACTORS
+    ]
     return float(FACTORS[int(np.argmin(misfit))])
 
 

@@ -24,7 +24,9 @@ def count_answers_needed(n_contexts: int) -> int:
     return 2 * math.ceil(math.log2(n_contexts)) + 1
 
 
-def warn_of_few_answers(sizes: NDArray[np.integer], n_contexts: int, needed: int, who: str, one: str) -> None:
+def warn_about_few_answers(
+    sizes: NDArray[np.integer], n_contexts: int, needed: int, who: str, one: str
+) -> None:
     """Say so where half of the groups gave fewer answers than it takes.
 
     Parameters
@@ -38,7 +40,7 @@ def warn_of_few_answers(sizes: NDArray[np.integer], n_contexts: int, needed: int
 
     Examples
     --------
-    >>> warn_of_few_answers(np.array([30, 20]), 2, needed=3, who="workers", one="worker")
+    >>> warn_about_few_answers(np.array([30, 20]), 2, needed=3, who="workers", one="worker")
     """
     answers = int(np.median(sizes))
     if answers < needed:

@@ -24,8 +24,12 @@ HELD_OUT = 0.2  # share of a context's groups
 FEW_GROUPS = 10  # in a context with fewer, rows are held out instead of groups
 MOST_ROWS = 1000  # held out of a context: more would tell little more
 FEW_ROWS = 20  # a context with fewer held-out rows is judged by those of all contexts
-LEAST_LEFT = 1 / 3  # of a context's rows must be left to learn from, where copies of held-out rows leave too
-EXPLAINED = 1e-4  # of the best constant's loss: smaller losses are all the same, whether 1e-9 or 1e-30
+LEAST_LEFT = (
+    1 / 3
+)  # of a context's rows must be left to learn from, where copies of held-out rows leave too
+EXPLAINED = (
+    1e-4  # of the best constant's loss: smaller losses are all the same, whether 1e-9 or 1e-30
+)
 TOLERANCE = 0.05  # standard deviation of the mean place among known sources of many rows, at least: no two are quite alike
 
 Floats = NDArray[np.float64]
@@ -61,14 +65,22 @@ class HeldOut:
     doubt: float = 1.0
 
     @classmethod
-    def of(cls, losses: Floats, group: NDArray[np.intp], constant_loss: float, doubt: float = 1.0) -> HeldOut:
+    def of(
+        cls, losses: Floats, group: NDArray[np.intp], constant_loss: float, doubt: float = 1.0
+    ) -> HeldOut:
         """From the losses (H, K) of rows that these local models have not seen, and the group of each."""
         _, group = np.unique(group, return_inverse=True)
-        best = sum_by_group(losses, group).argmin(1)  # as `identify` does: the context is the one that explains the group best   (m,)
+        best = sum_by_group(losses, group).argmin(
+            1
+        )  # as `identify` does: the context is the one that explains the group best   (m,)
         context, own = best[group], losses[np.arange(len(group)), best[group]]
         by_context = [np.sort(own[context == k]) for k in range(losses.shape[1])]
         everywhere = np.sort(own)
-        kept = cls([each if len(each) >= FEW_ROWS else everywhere for each in by_context], TOLERANCE, EXPLAINED * constant_loss)
+        kept = cls(
+            [each if len(each) >= FEW_ROWS else everywhere for each in by_context],
+            TOLERANCE,
+            EXPLAINED * constant_loss,
+        )
         return cls(kept.losses, kept._spread_of(losses, group, best), kept.least, doubt)
 
     @classmethod
@@ -84,7 +96,9 @@ class HeldOut:
         """
         places = self._places(losses[np.arange(len(group)), best[group]], best[group])
         n_rows, n_held_out = np.bincount(group), np.array([len(each) for each in self.losses])[best]
-        variance = (n_rows + n_held_out + 1) / (12.0 * n_rows * np.maximum(n_held_out, 1)) + self.spread**2
+        variance = (n_rows + n_held_out + 1) / (
+            12.0 * n_rows * np.maximum(n_held_out, 1)
+        ) + self.spread**2
         return np.asarray((np.bincount(group, places) / n_rows - 0.5) / np.sqrt(variance))
 
     def _places(self, own: Floats, context: NDArray[np.intp]) -> Floats:
@@ -129,7 +143,9 @@ def choose_held_out(
         rows = np.flatnonzero(contexts[group] == k)
         unit = group[rows] if np.sum(contexts == k) >= FEW_GROUPS else rows
         mine = _draw_units(unit, rng)
-        is_copy = np.isin(copy_of[rows], copy_of[rows[mine]])  # the held-out rows are copies of themselves
+        is_copy = np.isin(
+            copy_of[rows], copy_of[rows[mine]]
+        )  # the held-out rows are copies of themselves
         learn.append(rows[~is_copy] if np.sum(~is_copy) >= LEAST_LEFT * len(rows) else rows[~mine])
         held.append(rng.permutation(rows[mine])[:MOST_ROWS])
     return np.sort(np.concatenate(learn)), np.sort(np.concatenate(held))

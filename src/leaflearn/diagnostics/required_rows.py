@@ -23,7 +23,9 @@ AS_MANY_ROWS = 5  # what the models expect counts like so many rows that were se
 MOST_ROWS = 1000  # where more would be needed, rows like these do not tell
 
 
-def count_rows_to_settle(estimator: Any, X: Any, found: Identification, group: NDArray[np.intp]) -> NDArray[np.float64]:
+def count_required_rows(
+    estimator: Any, X: Any, found: Identification, group: NDArray[np.intp]
+) -> NDArray[np.float64]:
     """How many more labelled rows each source needs, NaN where more would not help, shape (m,).
 
     Parameters
@@ -46,10 +48,13 @@ def count_rows_to_settle(estimator: Any, X: Any, found: Identification, group: N
     >>> y = np.where(site % 2 == 0, -1.0, 1.0) * X[:, 0] + rng.normal(size=200)
     >>> leaf = LeafRegressor(2, local_model=LinearRegression(), random_state=0).fit(X, y, groups=site)
     >>> found = leaf.identify([[0.1]], [0.1])
-    >>> int(count_rows_to_settle(leaf, np.array([[0.1]]), found, np.array([0]))[0]) > 10
+    >>> int(count_required_rows(leaf, np.array([[0.1]]), found, np.array([0]))[0]) > 10
     True
     """
-    n_rows, order = np.bincount(group, minlength=len(found)), np.argsort(-found.probability, axis=1, kind="stable")
+    n_rows, order = (
+        np.bincount(group, minlength=len(found)),
+        np.argsort(-found.probability, axis=1, kind="stable"),
+    )
     needed = np.zeros(len(found))
     open_ = np.flatnonzero((found.margin < SETTLED) & ~found.is_new)
     needed[found.is_new] = np.nan
@@ -71,7 +76,9 @@ def rows_for(margin: float, gain: float) -> float:
     >>> rows_for(3.0, 1.0), rows_for(3.0, 1e-9)
     (9.0, nan)
     """
-    root = (OFTEN * math.sqrt(2.0) + math.sqrt(2.0 * OFTEN**2 + 4.0 * margin)) / 2.0  # of n times gain
+    root = (
+        OFTEN * math.sqrt(2.0) + math.sqrt(2.0 * OFTEN**2 + 4.0 * margin)
+    ) / 2.0  # of n times gain
     rows = math.ceil(root**2 / gain) if gain > 0 and root**2 / gain < MOST_ROWS else math.nan
     return float(rows)
 
@@ -80,7 +87,9 @@ def expected_gain(estimator: Any, X: Any, best: int, second: int) -> float:
     """By how much a row like these speaks for the best context against the second, on average, if the best one is right."""
     outputs = estimator._local_models.outputs(X)[:, best]  #                    (N, D)
     if not hasattr(estimator, "classes_"):
-        losses = estimator._local_models.losses(X, outputs)  # of the answers that the best one would get
+        losses = estimator._local_models.losses(
+            X, outputs
+        )  # of the answers that the best one would get
         return float((losses[:, second] - losses[:, best]).mean() / estimator._evidence_unit)
     gain = 0.0
     for label in np.flatnonzero(outputs.max(0) > 1e-3):

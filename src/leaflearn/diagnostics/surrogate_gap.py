@@ -11,12 +11,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from leaflearn.initialization.surrogate import Best, Reading
+from leaflearn.initialization.surrogate import BestStart, SmoothSurrogate
 
 FAR = 0.15  # of the targets' spread, from which a difference is told
 
 
-def find_straying(reading: Reading, fitted: Best, outputs: NDArray[np.float64]) -> dict[int, float]:
+def find_surrogate_gaps(
+    reading: SmoothSurrogate, fitted: BestStart, outputs: NDArray[np.float64]
+) -> dict[int, float]:
     """How far local models are from smooth ones, where that is too far, by context, in units of the targets' spread.
 
     Parameters
@@ -33,23 +35,30 @@ def find_straying(reading: Reading, fitted: Best, outputs: NDArray[np.float64]) 
     >>> from leaflearn.benchmark.datasets.sampling import sample_groups
     >>> from leaflearn.benchmark.datasets import functions
     >>> sample, truth = sample_groups(functions(), random_state=0)
-    >>> reading = Reading.of(sample.x, sample.y[:, None], sample.groups, n_classes=0, seed=0)
+    >>> reading = SmoothSurrogate.of(sample.x, sample.y[:, None], sample.groups, n_classes=0, seed=0)
     >>> fitted = reading.judge(truth.domain, 3, scale=2)
     >>> outputs = (reading.answer(fitted) * reading.y.scale + reading.y.mean).transpose(0, 1).numpy()
-    >>> find_straying(reading, fitted, outputs)
+    >>> find_surrogate_gaps(reading, fitted, outputs)
     {}
     >>> outputs[:, 1] += 1.0
-    >>> list(find_straying(reading, fitted, outputs))
+    >>> list(find_surrogate_gaps(reading, fitted, outputs))
     [1]
     """
-    groups = np.searchsorted(reading.groups, reading.group[reading.rows])  #                      (N',)
+    groups = np.searchsorted(
+        reading.groups, reading.group[reading.rows]
+    )  #                      (N',)
     own = torch.as_tensor(fitted.contexts[groups])
     z, smooth = reading.project(reading.x[reading.rows]), reading.answer(fitted)
     straying = {}
     for k in range(len(smooth)):
         near = torch.nonzero(_within_reach(z, own == k))[:, 0]
         if len(near):
-            gap = (reading.y.scaled(outputs[near.numpy(), k]) - smooth[k, near]).square().sum(-1).mean()
+            gap = (
+                (reading.y.scaled(outputs[near.numpy(), k]) - smooth[k, near])
+                .square()
+                .sum(-1)
+                .mean()
+            )
             unexplained = fitted.found.losses[0, k, fitted.found.contexts[0] == k].mean()
             if gap > max(FAR**2, float(unexplained)):
                 straying[k] = float(gap.sqrt())

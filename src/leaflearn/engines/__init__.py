@@ -11,23 +11,23 @@ Estimators come through here, and with them the demo and the recovery suite, so 
 `methods/leaf_annealed.py` takes steps of its own, and shares with this only how long a start is held.
 """
 
-from leaflearn.engines.known_contexts import continue_networks, learn_again
-from leaflearn.engines.outcome import STILL, Fit, RecoveryWarning
+from leaflearn.engines.known_contexts import fine_tune_networks, refit_quickly
+from leaflearn.engines.outcome import CONVERGED, Fit, RecoveryWarning
 from leaflearn.engines.recipe import GIVEN, OPTIMIZERS, MakeOptimizer, Recipe, resolve_rule
 from leaflearn.engines.search_and_refresh import fit_networks
 from leaflearn.engines.training_run import seeded
 
 __all__ = [
+    "CONVERGED",
     "GIVEN",
     "OPTIMIZERS",
-    "STILL",
     "Fit",
     "MakeOptimizer",
     "Recipe",
     "RecoveryWarning",
-    "continue_networks",
+    "fine_tune_networks",
     "fit_networks",
-    "learn_again",
+    "refit_quickly",
     "resolve_rule",
     "seeded",
 ]

@@ -8,15 +8,21 @@ from typing import Any
 import numpy as np
 from torch import nn
 
-from leaflearn.core.grouped_data import Examples
+from leaflearn.core.grouped_data import GroupedData
 from leaflearn.engines.fitted_state import Fitting
 from leaflearn.engines.gradient import fit_by_gradient
 from leaflearn.engines.refit import fit_by_refitting
 from leaflearn.initialization.start import Start
 
-Engine = Callable[[Any, Examples, Start | None, np.random.RandomState], Fitting]  # the first argument is the estimator
+Engine = Callable[
+    [Any, GroupedData, Start | None, np.random.RandomState], Fitting
+]  # the first argument is the estimator
 
-ENGINES: dict[str, Engine] = {"mlp": fit_by_gradient, "module": fit_by_gradient, "refit": fit_by_refitting}
+ENGINES: dict[str, Engine] = {
+    "mlp": fit_by_gradient,
+    "module": fit_by_gradient,
+    "refit": fit_by_refitting,
+}
 
 
 def choose_engine(local_model: Any) -> str:
@@ -30,12 +36,20 @@ def choose_engine(local_model: Any) -> str:
     """
     if local_model is None:
         return "mlp"
-    if hasattr(local_model, "fit") and hasattr(local_model, "predict") and not isinstance(local_model, type):
+    if (
+        hasattr(local_model, "fit")
+        and hasattr(local_model, "predict")
+        and not isinstance(local_model, type)
+    ):
         return "refit"
     if isinstance(local_model, nn.Module):
-        raise TypeError("local_model is a torch module, but every context needs one of its own; pass a function or class that makes one.")
+        raise TypeError(
+            "local_model is a torch module, but every context needs one of its own; pass a function or class that makes one."
+        )
     if isinstance(local_model, type) and hasattr(local_model, "fit"):
-        raise TypeError(f"local_model={local_model.__name__} is a class, but an object was expected; write {local_model.__name__}().")
+        raise TypeError(
+            f"local_model={local_model.__name__} is a class, but an object was expected; write {local_model.__name__}()."
+        )
     if callable(local_model):
         return "module"
     raise TypeError(

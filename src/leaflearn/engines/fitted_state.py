@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from leaflearn.engines.local_models import LocalModels
 
-LearnAgain = Callable[[NDArray[np.intp], NDArray[np.intp], int], LocalModels]  # from some rows, the contexts (m,) known; and a seed
+RefitQuickly = Callable[
+    [NDArray[np.intp], NDArray[np.intp], int], LocalModels
+]  # from some rows, the contexts (m,) known; and a seed
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,8 @@ class Fitting:
     best_restart: int
     converged: bool
     constant_loss: float  # mean loss of the best constant prediction
-    learn_again: LearnAgain  # local models that have not seen the other rows
+    refit_quickly: RefitQuickly  # local models that have not seen the other rows
     init: str = "random"  # where the search began, and why
-    selection: dict[str, NDArray[Any]] = field(default_factory=dict)  # what other numbers of contexts would have given
+    selection: dict[str, NDArray[Any]] = field(
+        default_factory=dict
+    )  # what other numbers of contexts would have given

@@ -11,18 +11,26 @@ import torch
 from numpy.typing import NDArray
 
 from leaflearn.core.batches import GroupedExamples
-from leaflearn.core.grouped_data import Examples
+from leaflearn.core.grouped_data import GroupedData
 from leaflearn.core.model_set import Factory
-from leaflearn.engines import Recipe, fit_networks, learn_again
+from leaflearn.engines import Recipe, fit_networks, refit_quickly
 from leaflearn.engines.fitted_state import Fitting
 from leaflearn.engines.local_models import LocalModels, NetworkModels, Scaling
-from leaflearn.engines.network_parts import as_grouped, make_factory, make_recipe, resolve_device, resolve_loss
+from leaflearn.engines.network_parts import (
+    as_grouped,
+    make_factory,
+    make_recipe,
+    resolve_device,
+    resolve_loss,
+)
 from leaflearn.engines.progress import ProgressBar
-from leaflearn.initialization.initialize import describe_start, tell_selection, trusted_contexts
+from leaflearn.initialization.initialize import describe_selection, describe_start, trusted_contexts
 from leaflearn.initialization.start import Start
 
 
-def fit_by_gradient(estimator: Any, examples: Examples, start: Start | None, random_state: np.random.RandomState) -> Fitting:
+def fit_by_gradient(
+    estimator: Any, examples: GroupedData, start: Start | None, random_state: np.random.RandomState
+) -> Fitting:
     """Networks: meta-batches of groups and an optimizer, several starts side by side.
 
     Examples
@@ -30,7 +38,7 @@ def fit_by_gradient(estimator: Any, examples: Examples, start: Start | None, ran
     >>> from leaflearn import LeafRegressor
     >>> leaf = LeafRegressor(2, max_epochs=2)
     >>> leaf.n_contexts_ = 2
-    >>> rows = Examples(np.zeros((4, 1)), np.zeros((4, 1)), np.array([0, 0, 1, 1]), np.arange(4), None, 1, False)
+    >>> rows = GroupedData(np.zeros((4, 1)), np.zeros((4, 1)), np.array([0, 0, 1, 1]), np.arange(4), None, 1, False)
     >>> fit_by_gradient(leaf, rows, None, np.random.RandomState(0)).scores.shape
     (2, 2)
     """
@@ -45,10 +53,14 @@ def fit_by_gradient(estimator: Any, examples: Examples, start: Start | None, ran
     with ProgressBar.of(estimator) as bar:
         recipe = make_recipe(estimator, [*(estimator.callbacks or []), bar])
         contexts = trusted_contexts(estimator, start)
-        fit = fit_networks(factory, data, loss, estimator.n_contexts_, recipe, random_state, device, contexts)
+        fit = fit_networks(
+            factory, data, loss, estimator.n_contexts_, recipe, random_state, device, contexts
+        )
     # In double precision the answer for a row does not depend on the rows that are asked with it.
     modules = [module.double() if is_own else module for module in fit.modules]
-    local_models = NetworkModels(modules, loss, x_scaling, y_scaling, examples.is_classifier, device)
+    local_models = NetworkModels(
+        modules, loss, x_scaling, y_scaling, examples.is_classifier, device
+    )
     return Fitting(
         local_models,
         fit.scores,
@@ -57,13 +69,13 @@ def fit_by_gradient(estimator: Any, examples: Examples, start: Start | None, ran
         fit.best_restart,
         fit.converged,
         constant_loss=loss.of_best_constant(data.y),
-        learn_again=partial(_learn_again, local_models, factory, data, recipe),
+        refit_quickly=partial(_refit_quickly, local_models, factory, data, recipe),
         init=describe_start(estimator, start, fit.kept_start),
-        selection=tell_selection(start),
+        selection=describe_selection(start),
     )
 
 
-def _learn_again(
+def _refit_quickly(
     like: NetworkModels,
     factory: Factory,
     data: GroupedExamples,
@@ -74,5 +86,15 @@ def _learn_again(
 ) -> LocalModels:
     """New networks for the contexts (m,) from some of the rows."""
     kept, group = np.unique(data.group.numpy()[rows], return_inverse=True)
-    part = GroupedExamples(data.x[rows], data.y[rows], torch.as_tensor(group), None if data.weight is None else data.weight[rows])
-    return replace(like, models=learn_again(factory, part, like.loss, contexts[kept], len(like.models), recipe, seed, like.device))
+    part = GroupedExamples(
+        data.x[rows],
+        data.y[rows],
+        torch.as_tensor(group),
+        None if data.weight is None else data.weight[rows],
+    )
+    return replace(
+        like,
+        models=refit_quickly(
+            factory, part, like.loss, contexts[kept], len(like.models), recipe, seed, like.device
+        ),
+    )

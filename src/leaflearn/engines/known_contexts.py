@@ -18,11 +18,17 @@ from leaflearn.core.model_set import Factory, make_model_set
 from leaflearn.engines.recipe import GIVEN, Recipe
 from leaflearn.engines.training_run import count_epochs, seeded, train
 
-QUICKLY, FASTER = 0.1, 3.0  # share of a stage in which known contexts are learnt again, and how much larger the steps of Adam are then
-FURTHER, LEAST_FURTHER = 320, 3  # steps, and passes at least, in which models that are there already learn on
+QUICKLY, FASTER = (
+    0.1,
+    3.0,
+)  # share of a stage in which known contexts are learnt again, and how much larger the steps of Adam are then
+FURTHER, LEAST_FURTHER = (
+    320,
+    3,
+)  # steps, and passes at least, in which models that are there already learn on
 
 
-def learn_again(
+def refit_quickly(
     factory: Factory,
     data: GroupedExamples,
     loss: Loss,
@@ -38,20 +44,28 @@ def learn_again(
     --------
     >>> from leaflearn.core.losses import SquaredError
     >>> data = GroupedExamples(torch.zeros(2, 1), torch.zeros(2, 1), torch.arange(2))
-    >>> len(learn_again(lambda: torch.nn.Linear(1, 1), data, SquaredError(), np.array([0, 1]), 2, Recipe(max_epochs=5), seed=0))
+    >>> len(refit_quickly(lambda: torch.nn.Linear(1, 1), data, SquaredError(), np.array([0, 1]), 2, Recipe(max_epochs=5), seed=0))
     2
     """
     n_epochs = math.ceil(QUICKLY * count_epochs(recipe, data.n_groups))
     with seeded(seed, device):
         models = make_model_set(factory, (n_contexts,), recipe.stacked, device)
-        rate = recipe.learning_rate * (FASTER if recipe.optimizer in ("adam", "adamw") else 1.0)  # others may not bear larger steps
+        rate = recipe.learning_rate * (
+            FASTER if recipe.optimizer in ("adam", "adamw") else 1.0
+        )  # others may not bear larger steps
         quick = replace(recipe, max_epochs=n_epochs, learning_rate=rate, callbacks=())
         return train(
-            models, data, loss, Given(torch.as_tensor(contexts)), quick, torch.Generator().manual_seed(seed), "again"
+            models,
+            data,
+            loss,
+            Given(torch.as_tensor(contexts)),
+            quick,
+            torch.Generator().manual_seed(seed),
+            "again",
         ).models.modules()
 
 
-def continue_networks(
+def fine_tune_networks(
     sets: Sequence[Sequence[nn.Module]],
     data: GroupedExamples,
     loss: Loss,
@@ -70,18 +84,22 @@ def continue_networks(
     >>> from leaflearn.core.losses import SquaredError
     >>> data = GroupedExamples(torch.zeros(2, 1), torch.zeros(2, 1), torch.arange(2))
     >>> sets = [[torch.nn.Linear(1, 1), torch.nn.Linear(1, 1)]]
-    >>> (further,) = continue_networks(sets, data, SquaredError(), np.array([[0, 1]]), Recipe(max_epochs=2), np.random.RandomState(0))
+    >>> (further,) = fine_tune_networks(sets, data, SquaredError(), np.array([[0, 1]]), Recipe(max_epochs=2), np.random.RandomState(0))
     >>> len(further)
     2
     """
     seed, order_seed = random_state.randint(2**31 - 1, size=2).tolist()
     shape = (len(sets), len(sets[0]))
     modules = (module for each in sets for module in each)
-    n_epochs = max(LEAST_FURTHER, math.ceil(FURTHER / math.ceil(data.n_groups / recipe.groups_per_step)))
+    n_epochs = max(
+        LEAST_FURTHER, math.ceil(FURTHER / math.ceil(data.n_groups / recipe.groups_per_step))
+    )
     short = replace(recipe, max_epochs=min(n_epochs, count_epochs(recipe, data.n_groups)))
     with seeded(seed, device):
         models = make_model_set(lambda: next(modules), shape, recipe.stacked, device)
         generator = torch.Generator().manual_seed(order_seed)
-        train(models, data, loss, Given(torch.as_tensor(starts), until), short, generator, "further")
+        train(
+            models, data, loss, Given(torch.as_tensor(starts), until), short, generator, "further"
+        )
     further = models.modules()
     return [further[i : i + shape[1]] for i in range(0, len(further), shape[1])]

@@ -71,7 +71,9 @@ class NetworkModels:
 
     @torch.no_grad()
     def _logits(self, X: NDArray[Any]) -> Tensor:
-        x = to_tensor(self.x_scaling.apply(X) if self.x_scaling else X, _dtype(self.models[0]), self.device)
+        x = to_tensor(
+            self.x_scaling.apply(X) if self.x_scaling else X, _dtype(self.models[0]), self.device
+        )
         return torch.stack([module.eval()(x) for module in self.models], 1)  #      (N, K, D)
 
     def _losses(self, X: NDArray[Any], y: NDArray[Any]) -> Floats:
@@ -94,8 +96,13 @@ class RefittedModels:
         return [fitted.model for fitted in self.fitted]
 
     def outputs(self, X: Any) -> Floats:
-        answers = [self._probabilities(model, X) if self.n_classes else model.predict(X) for model in self.models]
-        return np.stack([np.asarray(answer, dtype=np.float64).reshape(X.shape[0], -1) for answer in answers], 1)
+        answers = [
+            self._probabilities(model, X) if self.n_classes else model.predict(X)
+            for model in self.models
+        ]
+        return np.stack(
+            [np.asarray(answer, dtype=np.float64).reshape(X.shape[0], -1) for answer in answers], 1
+        )
 
     def losses(self, X: Any, y: NDArray[Any]) -> Floats:
         return np.stack([self.row_losses(fitted, X, y) for fitted in self.fitted], 1)

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from leaflearn.core.batches import GroupedExamples
-from leaflearn.core.grouped_data import Examples
+from leaflearn.core.grouped_data import GroupedData
 from leaflearn.core.losses import LOSSES, Loss
 from leaflearn.core.training import Callback
 from leaflearn.engines import Recipe, seeded
@@ -18,7 +18,10 @@ from leaflearn.engines.local_models import Scaling, to_tensor
 from leaflearn.engines.networks import mlp
 
 FEW_FEATURES = 20
-DEEP, WIDE = (64, 64, 64), (256,)  # widths of the default local model for few features, and for many
+DEEP, WIDE = (
+    (64, 64, 64),
+    (256,),
+)  # widths of the default local model for few features, and for many
 
 
 def resolve_device(device: str) -> str:
@@ -34,17 +37,21 @@ def resolve_device(device: str) -> str:
     try:
         torch.empty(0, device=device)
     except (AssertionError, RuntimeError) as error:
-        raise ValueError(f"device={device!r} cannot be used here ({str(error).splitlines()[0]}); use 'auto' or 'cpu'.") from None
+        raise ValueError(
+            f"device={device!r} cannot be used here ({str(error).splitlines()[0]}); use 'auto' or 'cpu'."
+        ) from None
     return device
 
 
-def as_grouped(examples: Examples, x_scaling: Scaling | None, y_scaling: Scaling | None, device: str) -> GroupedExamples:
+def as_grouped(
+    examples: GroupedData, x_scaling: Scaling | None, y_scaling: Scaling | None, device: str
+) -> GroupedExamples:
     """The examples as networks see them: tensors in standard units.
 
     Examples
     --------
     >>> import numpy as np
-    >>> rows = Examples(np.zeros((2, 1)), np.array([0, 1]), np.array([0, 0]), np.arange(2), None, 2, True)
+    >>> rows = GroupedData(np.zeros((2, 1)), np.array([0, 1]), np.array([0, 0]), np.arange(2), None, 2, True)
     >>> as_grouped(rows, None, None, "cpu").y
     tensor([0, 1])
     """
@@ -71,7 +78,9 @@ def resolve_loss(loss: str | Loss, is_classifier: bool) -> Loss:
     if loss not in suited:
         task = "classification" if is_classifier else "regression"
         known = "exists, but not for" if loss in LOSSES else "is not known in"
-        raise ValueError(f"loss={loss!r} {known} {task}; choose one of {', '.join(map(repr, suited))}, or pass a loss object.")
+        raise ValueError(
+            f"loss={loss!r} {known} {task}; choose one of {', '.join(map(repr, suited))}, or pass a loss object."
+        )
     return LOSSES[suited[1] if loss == "auto" else loss]()
 
 
@@ -84,39 +93,49 @@ def make_recipe(estimator: Any, callbacks: Sequence[Callback] = ()) -> Recipe:
     >>> make_recipe(LeafRegressor(learning_rate=0.01)).learning_rate
     0.01
     """
-    settings = {field.name: getattr(estimator, field.name) for field in fields(Recipe) if field.name not in ("callbacks", "stacked")}
+    settings = {
+        field.name: getattr(estimator, field.name)
+        for field in fields(Recipe)
+        if field.name not in ("callbacks", "stacked")
+    }
     return Recipe(**settings, callbacks=callbacks)
 
 
-def make_factory(local_model: Any, examples: Examples) -> Callable[[], nn.Module]:
+def make_factory(local_model: Any, examples: GroupedData) -> Callable[[], nn.Module]:
     """What makes the networks: the default ones, or those of the user's factory, looked at once.
 
     Examples
     --------
     >>> import numpy as np
-    >>> rows = Examples(np.zeros((2, 3)), np.zeros((2, 1)), np.array([0, 0]), np.arange(2), None, 1, False)
+    >>> rows = GroupedData(np.zeros((2, 3)), np.zeros((2, 1)), np.array([0, 0]), np.arange(2), None, 1, False)
     >>> make_factory(None, rows)()[0]
     Linear(in_features=3, out_features=64, bias=True)
     """
     input_shape = examples.X.shape[1:]
     if local_model is None:
-        return lambda: mlp(input_shape[0], examples.n_outputs, DEEP if input_shape[0] <= FEW_FEATURES else WIDE).float()
+        return lambda: mlp(
+            input_shape[0], examples.n_outputs, DEEP if input_shape[0] <= FEW_FEATURES else WIDE
+        ).float()
     with seeded(0):  # a look at one module must not move the global generator
         module = local_model(input_shape, examples.n_outputs)
     _check_module(module, examples)
     return lambda: local_model(input_shape, examples.n_outputs)
 
 
-def _check_module(module: Any, examples: Examples) -> None:
+def _check_module(module: Any, examples: GroupedData) -> None:
     """Refuse what is no module, or does not answer a row with as many numbers as there are outputs."""
     if not isinstance(module, nn.Module):
-        raise TypeError(f"local_model(input_shape, n_outputs) gave {module!r}, but a torch.nn.Module was expected.")
+        raise TypeError(
+            f"local_model(input_shape, n_outputs) gave {module!r}, but a torch.nn.Module was expected."
+        )
     called = f"the module of local_model({tuple(examples.X.shape[1:])}, {examples.n_outputs})"
     try:
         with torch.no_grad():
             shape = tuple(module.eval()(torch.as_tensor(examples.X[:1], dtype=torch.float32)).shape)
     except RuntimeError as error:
-        raise ValueError(f"{called} cannot take one row of X: {str(error).splitlines()[0]}.") from error
+        raise ValueError(
+            f"{called} cannot take one row of X: {str(error).splitlines()[0]}."
+        ) from error
     if shape != (1, examples.n_outputs):
         raise ValueError(
             f"{called} answers one row with shape {shape}, but (1, {examples.n_outputs}) was expected; "

@@ -5,7 +5,9 @@ from __future__ import annotations
 from torch import nn
 
 
-def mlp(n_inputs: int, n_outputs: int, hidden: tuple[int, ...] = (32, 32, 32, 32, 32)) -> nn.Sequential:
+def mlp(
+    n_inputs: int, n_outputs: int, hidden: tuple[int, ...] = (32, 32, 32, 32, 32)
+) -> nn.Sequential:
     """Linear layers with ReLU between them; the default widths are those of the paper's regression task.
 
     Examples
@@ -24,7 +26,9 @@ def mlp(n_inputs: int, n_outputs: int, hidden: tuple[int, ...] = (32, 32, 32, 32
     return nn.Sequential(*layers, nn.Linear(n_inputs, n_outputs))
 
 
-def convnet(input_shape: tuple[int, ...], n_outputs: int, channels: tuple[int, ...] = (16, 32, 32)) -> nn.Sequential:
+def convnet(
+    input_shape: tuple[int, ...], n_outputs: int, channels: tuple[int, ...] = (16, 32, 32)
+) -> nn.Sequential:
     """Convolutions with ReLU and one linear layer, as in the paper's picture tasks; each but the last halves height and width.
 
     Parameters

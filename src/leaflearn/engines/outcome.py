@@ -11,7 +11,7 @@ from torch import nn
 
 from leaflearn.core.training import NonFiniteLossError, Training
 
-STILL = 0.01  # share of groups that may have moved in the last epoch of a converged run
+CONVERGED = 0.01  # share of groups that may have moved in the last epoch of a converged run
 
 
 class RecoveryWarning(UserWarning):
@@ -25,7 +25,9 @@ class Fit:
     modules: list[nn.Module]  # K local models
     scores: NDArray[np.float64]  # summed loss of every model on every group        (m, K)
     history: dict[str, NDArray[Any]]
-    restarts: list[dict[str, Any]]  # of every start: stage, error, kept, n_iter, converged, its curve of losses, and its contexts (m,)
+    restarts: list[
+        dict[str, Any]
+    ]  # of every start: stage, error, kept, n_iter, converged, its curve of losses, and its contexts (m,)
     best_restart: int
     converged: bool
     stopped: bool  # by a callback
@@ -50,15 +52,21 @@ def keep_best(training: Training, stage: str = "training") -> Fit:
     >>> fit.error == min(start["error"] for start in fit.restarts), len(fit.restarts), len(fit.modules)
     (True, 3, 2)
     """
-    scores = training.score_all_groups().cpu().numpy()  #                                                   (R, m, K)
+    scores = (
+        training.score_all_groups().cpu().numpy()
+    )  #                                                   (R, m, K)
     sizes = training.data.sizes.cpu().numpy()
-    errors = (scores.min(-1) / sizes).mean(-1)  #                                                           (R,)
+    errors = (scores.min(-1) / sizes).mean(
+        -1
+    )  #                                                           (R,)
     if not np.isfinite(errors).any():
         raise NonFiniteLossError(
             "The loss became non-finite in the last step; the likely cause is a learning rate that is too large: lower it."
         )
     best = int(np.nanargmin(np.where(np.isfinite(errors), errors, np.inf)))
-    still = training.columns()["changed"][-1] <= STILL  #                                                   (R,)
+    still = (
+        training.columns()["changed"][-1] <= CONVERGED
+    )  #                                                   (R,)
     n_contexts = scores.shape[-1]
     return Fit(
         modules=training.models.modules()[best * n_contexts : (best + 1) * n_contexts],
@@ -76,7 +84,9 @@ def _tell_restarts(
     training: Training, stage: str, scores: NDArray[np.float64], errors: NDArray[np.float64], still: NDArray[np.bool_], best: int
 ) -> list[dict[str, Any]]:  # fmt: skip
     """What became of every start, from the scores (R, m, K)."""
-    curves = training.columns()["loss"].T  #                                                                (R, T)
+    curves = training.columns()[
+        "loss"
+    ].T  #                                                                (R, T)
     return [
         {
             "stage": stage,

@@ -52,7 +52,9 @@ class ProgressBar(Callback):
             self._stage = stage
             self._task = self._progress.add_task(f"{self._title} {stage:<8}", total=total, state="")
         shares = "/".join(f"{100 * share:.0f}" for share in usage)
-        self._progress.update(self._task, completed=done, total=total, state=f"loss {loss:.4g}  usage {shares} %")
+        self._progress.update(
+            self._task, completed=done, total=total, state=f"loss {loss:.4g}  usage {shares} %"
+        )
 
     def on_epoch(self, training: Training) -> None:
         loss = np.atleast_1d(training.history["loss"][-1])
@@ -69,7 +71,12 @@ class ProgressBar(Callback):
         self._progress.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
         if error is None:
             self._fill()
         self._progress.stop()

@@ -18,13 +18,21 @@ from leaflearn.core.training import Callback, Schedule
 SMALL_STARTS = 5  # starts of small networks, which run side by side and cost little more than one
 SMALL_FITS = 2  # the same, where the contexts are known and only the weights are chance
 GIVEN = 0.3  # share of the refresh for which the allocation is held; then it is hard and may still mend itself
-PORTFOLIO = (1.0, 2.0, 1.0, 2.0, 1e-3)  # temperatures of the starts, in turn; so cold a start is a hard one
+PORTFOLIO = (
+    1.0,
+    2.0,
+    1.0,
+    2.0,
+    1e-3,
+)  # temperatures of the starts, in turn; so cold a start is a hard one
 
 MakeOptimizer = Callable[..., torch.optim.Optimizer]
 OPTIMIZERS: dict[str, MakeOptimizer] = {
     "adam": partial(torch.optim.Adam, fused=True),
     "adamw": partial(torch.optim.AdamW, fused=True),
-    "sgd": partial(torch.optim.SGD, momentum=0.9, weight_decay=1e-4, fused=True),  # the paper's, in regression
+    "sgd": partial(
+        torch.optim.SGD, momentum=0.9, weight_decay=1e-4, fused=True
+    ),  # the paper's, in regression
 }
 
 
@@ -72,10 +80,14 @@ def resolve_rule(allocation: str | Rule, temperature: float | str, loss: Loss, y
     if not isinstance(allocation, str):
         return allocation
     if allocation not in RULES:
-        raise ValueError(f"allocation={allocation!r} is not known; choose one of {', '.join(map(repr, RULES))}, or pass a rule object.")
+        raise ValueError(
+            f"allocation={allocation!r} is not known; choose one of {', '.join(map(repr, RULES))}, or pass a rule object."
+        )
     if isinstance(temperature, str):
         if allocation == "annealed":
-            temperature = 0.5 * loss.of_best_constant(y) or 1.0  # constant targets cost nothing: any temperature will do
+            temperature = (
+                0.5 * loss.of_best_constant(y) or 1.0
+            )  # constant targets cost nothing: any temperature will do
         else:
             temperature = 1.0 if isinstance(loss, CrossEntropy | GeneralizedCrossEntropy) else 0.1
     return make_rule(allocation, temperature)
@@ -94,7 +106,9 @@ def vary(rule: Rule, recipe: Recipe, n_starts: int) -> Rule:
     """
     if not isinstance(rule, Annealed) or recipe.temperature != "auto" or n_starts == 1:
         return rule
-    return Annealed(rule.start * torch.tensor(PORTFOLIO).repeat(n_starts)[:n_starts, None, None], rule.until)
+    return Annealed(
+        rule.start * torch.tensor(PORTFOLIO).repeat(n_starts)[:n_starts, None, None], rule.until
+    )
 
 
 def count_starts(n_init: int | str, factory: Factory, small_starts: int = SMALL_STARTS) -> int:

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.utils import _safe_indexing
 
 from leaflearn.core.allocation import Given, Hard
-from leaflearn.core.grouped_data import Examples
+from leaflearn.core.grouped_data import GroupedData
 from leaflearn.core.losses import CrossEntropy, Loss, SquaredError
 from leaflearn.engines import resolve_rule
 from leaflearn.engines.fitted_state import Fitting
@@ -22,11 +22,13 @@ from leaflearn.engines.local_models import LocalModels, RefittedModels, Scaling
 from leaflearn.engines.progress import ProgressBar
 from leaflearn.engines.refitting import Refitted, refit
 from leaflearn.engines.row_losses import ClassRowLoss, Fitted, SquaredRowLoss
-from leaflearn.initialization.initialize import describe_start, tell_selection, trusted_contexts
+from leaflearn.initialization.initialize import describe_selection, describe_start, trusted_contexts
 from leaflearn.initialization.start import Start
 
 
-def fit_by_refitting(estimator: Any, examples: Examples, start: Start | None, random_state: np.random.RandomState) -> Fitting:
+def fit_by_refitting(
+    estimator: Any, examples: GroupedData, start: Start | None, random_state: np.random.RandomState
+) -> Fitting:
     """Models that only know fit and predict: score, allocate, refit, until the allocation stands still.
 
     Examples
@@ -35,22 +37,35 @@ def fit_by_refitting(estimator: Any, examples: Examples, start: Start | None, ra
     >>> from sklearn.linear_model import LinearRegression
     >>> leaf = LeafRegressor(2, local_model=LinearRegression())
     >>> leaf.n_contexts_ = 2
-    >>> rows = Examples(np.zeros((4, 1)), np.zeros((4, 1)), np.array([0, 0, 1, 1]), np.arange(4), None, 1, False)
+    >>> rows = GroupedData(np.zeros((4, 1)), np.zeros((4, 1)), np.array([0, 0, 1, 1]), np.arange(4), None, 1, False)
     >>> fit_by_refitting(leaf, rows, None, np.random.RandomState(0)).scores.shape
     (2, 2)
     """
     if estimator.loss != "auto":
-        raise ValueError(f"loss={estimator.loss!r} has no effect on a scikit-learn local model, which has its own; leave it at 'auto'.")
+        raise ValueError(
+            f"loss={estimator.loss!r} has no effect on a scikit-learn local model, which has its own; leave it at 'auto'."
+        )
     y = targets_of(examples)
-    n_classes, is_probabilistic = examples.n_classes, hasattr(estimator.local_model, "predict_proba")
-    row_losses = ClassRowLoss(n_classes, is_probabilistic) if n_classes else SquaredRowLoss(Scaling.of(y).scale)
+    n_classes, is_probabilistic = (
+        examples.n_classes,
+        hasattr(estimator.local_model, "predict_proba"),
+    )
+    row_losses = (
+        ClassRowLoss(n_classes, is_probabilistic)
+        if n_classes
+        else SquaredRowLoss(Scaling.of(y).scale)
+    )
     # What temperatures are measured by, and targets in the units of the row losses.
     loss: Loss = CrossEntropy() if n_classes else SquaredError()
     targets = torch.as_tensor(examples.y if n_classes else Scaling.of(examples.y).apply(examples.y))
     contexts = trusted_contexts(estimator, start)
     is_trusted = contexts is not None
     # To anneal would forget the start: from there on the allocation is hard.
-    rule = Hard() if is_trusted else resolve_rule(estimator.allocation, estimator.temperature, loss, targets)
+    rule = (
+        Hard()
+        if is_trusted
+        else resolve_rule(estimator.allocation, estimator.temperature, loss, targets)
+    )
     with ProgressBar.of(estimator) as bar:
         fit = refit(
             make_local_model(estimator.local_model),
@@ -68,7 +83,9 @@ def fit_by_refitting(estimator: Any, examples: Examples, start: Start | None, ra
             sample_weight=examples.weight,
             take=_safe_indexing,
             rng=np.random.default_rng(random_state.randint(2**31 - 1)),
-            on_iteration=lambda start, row: bar.update(f"start {start + 1}", row["epoch"], row["max_iter"], row["loss"], row["usage"]),
+            on_iteration=lambda start, row: bar.update(
+                f"start {start + 1}", row["epoch"], row["max_iter"], row["loss"], row["usage"]
+            ),
         )
     local_models = RefittedModels(with_sizes(fit), row_losses, n_classes)
     return Fitting(
@@ -79,15 +96,17 @@ def fit_by_refitting(estimator: Any, examples: Examples, start: Start | None, ra
         [restart["kept"] for restart in fit.restarts].index(True),
         fit.converged,
         # Without probabilities the loss is an error, and the best constant answer the commonest class.
-        constant_loss=loss.of_best_constant(targets) if is_probabilistic or not n_classes else 1.0 - np.bincount(y).max() / len(y),
-        learn_again=partial(_learn_again, local_models, estimator, examples),
+        constant_loss=loss.of_best_constant(targets)
+        if is_probabilistic or not n_classes
+        else 1.0 - np.bincount(y).max() / len(y),
+        refit_quickly=partial(_refit_quickly, local_models, estimator, examples),
         init=describe_start(estimator, start, is_trusted),
-        selection=tell_selection(start),
+        selection=describe_selection(start),
     )
 
 
-def _learn_again(
-    like: RefittedModels, estimator: Any, examples: Examples, rows: NDArray[np.intp], contexts: NDArray[np.intp], seed: int
+def _refit_quickly(
+    like: RefittedModels, estimator: Any, examples: GroupedData, rows: NDArray[np.intp], contexts: NDArray[np.intp], seed: int
 ) -> LocalModels:  # fmt: skip
     """New models for the contexts (m,) from some of the rows."""
     kept, group = np.unique(examples.group[rows], return_inverse=True)
@@ -110,12 +129,12 @@ def _learn_again(
     return replace(like, fitted=with_sizes(found))
 
 
-def targets_of(examples: Examples) -> NDArray[Any]:
+def targets_of(examples: GroupedData) -> NDArray[Any]:
     """The targets as scikit-learn models take them: class numbers (N,), values (N,), or several values a row (N, D).
 
     Examples
     --------
-    >>> rows = Examples(np.zeros((2, 1)), np.array([[3.0], [4.0]]), np.array([0, 1]), np.arange(2), None, 1, False)
+    >>> rows = GroupedData(np.zeros((2, 1)), np.array([[3.0], [4.0]]), np.array([0, 1]), np.arange(2), None, 1, False)
     >>> targets_of(rows)
     array([3., 4.])
     """
@@ -136,5 +155,9 @@ def make_local_model(local_model: Any) -> Callable[[int], Any]:
     >>> make_local_model(DecisionTreeRegressor())(7)
     DecisionTreeRegressor(random_state=7)
     """
-    seeds = [name for name in local_model.get_params(deep=True) if name == "random_state" or name.endswith("__random_state")]
+    seeds = [
+        name
+        for name in local_model.get_params(deep=True)
+        if name == "random_state" or name.endswith("__random_state")
+    ]
     return lambda seed: clone(local_model).set_params(**dict.fromkeys(seeds, int(seed)))

@@ -9,14 +9,16 @@ from typing import Any
 import numpy as np
 import torch
 
-from leaflearn.core.allocation import Rule, Sampled, contexts_of, settled_at, temperature_of
+from leaflearn.core.allocation import Rule, Sampled, constant_from, contexts_of, temperature_of
 from leaflearn.core.training import NonFiniteLossError
 from leaflearn.engines.refit_task import Ints, RefitTask, Split
 from leaflearn.engines.row_losses import Fitted, Floats
 
-STILL = 1e-3  # an allocation whose weights move less than this stands still
+CONVERGED = 1e-3  # an allocation whose weights move less than this stands still
 
-Listener = Callable[[int, dict[str, Any]], bool | None]  # told the number of the start and a row of its history; True ends the search
+Listener = Callable[
+    [int, dict[str, Any]], bool | None
+]  # told the number of the start and a row of its history; True ends the search
 
 
 class RefitRun:
@@ -54,14 +56,28 @@ class RefitRun:
     """
 
     def __init__(
-        self, task: RefitTask, rule: Rule, weights: Floats, splits: list[Split], rng: np.random.Generator, is_given: bool = False
+        self,
+        task: RefitTask,
+        rule: Rule,
+        weights: Floats,
+        splits: list[Split],
+        rng: np.random.Generator,
+        is_given: bool = False,
     ) -> None:
-        self.task, self.rule, self.weights, self.splits, self.rng = task, rule, weights, splits, rng  # weights (m, K)
+        self.task, self.rule, self.weights, self.splits, self.rng = (
+            task,
+            rule,
+            weights,
+            splits,
+            rng,
+        )  # weights (m, K)
         self._is_given = is_given
         self._seeds = [int(seed) for seed in rng.integers(2**31, size=self.n_contexts)]
         self._generator = torch.Generator().manual_seed(int(rng.integers(2**31)))
         self._models: list[list[Fitted | None]] = [[None] * self.n_contexts for _ in splits]
-        self.scores = np.zeros_like(weights)  #                                                         (m, K)
+        self.scores = np.zeros_like(
+            weights
+        )  #                                                         (m, K)
         self.history: list[dict[str, Any]] = []
         self.converged = False
         self._revived: set[int] = set()
@@ -74,12 +90,16 @@ class RefitRun:
     @property
     def contexts(self) -> Ints:
         """The context of every group, shape (m,)."""
-        return contexts_of(self.rule, torch.as_tensor(self.scores), torch.as_tensor(self.weights)).numpy()
+        return contexts_of(
+            self.rule, torch.as_tensor(self.scores), torch.as_tensor(self.weights)
+        ).numpy()
 
     @property
     def losses(self) -> Floats:
         """Mean loss of every group under its chosen model, shape (m,)."""
-        return np.asarray(np.take_along_axis(self.scores, self.contexts[:, None], 1)[:, 0] / self.task.sizes)
+        return np.asarray(
+            np.take_along_axis(self.scores, self.contexts[:, None], 1)[:, 0] / self.task.sizes
+        )
 
     @property
     def loss(self) -> float:
@@ -91,23 +111,35 @@ class RefitRun:
         stop = False
         while len(self.history) < max_iter and not self.converged and not stop:
             self._iterate(len(self.history) / max_iter)
-            stop = tell is not None and bool(tell(number, {**self.history[-1], "max_iter": max_iter}))
+            stop = tell is not None and bool(
+                tell(number, {**self.history[-1], "max_iter": max_iter})
+            )
         self.weights = self._allocate(progress=1.0)  # the temperature's last word
         return stop
 
     def tell(self) -> dict[str, Any]:
         """What became of this start."""
         curve = np.array([row["loss"] for row in self.history])
-        is_still = self.converged or self.n_contexts == 1
-        if isinstance(self.rule, Sampled):  # who draws never stands still; the best models of the groups may
-            is_still |= self.history[-1]["changed"] < STILL
-        fate = {"error": self.loss, "kept": False, "n_iter": len(self.history), "converged": is_still}
+        has_converged = self.converged or self.n_contexts == 1
+        if isinstance(
+            self.rule, Sampled
+        ):  # who draws never stands still; the best models of the groups may
+            has_converged |= self.history[-1]["changed"] < CONVERGED
+        fate = {
+            "error": self.loss,
+            "kept": False,
+            "n_iter": len(self.history),
+            "converged": has_converged,
+        }
         return {**fate, "curve": curve, "contexts": self.contexts}
 
     def fit_on_all(self) -> list[Fitted]:
         """The models of the last allocation; an idle one stays as it is."""
         shares = self._shares()
-        final = [self.task.fit(shares[:, k], seed) or self._models[0][k] for k, seed in enumerate(self._seeds)]
+        final = [
+            self.task.fit(shares[:, k], seed) or self._models[0][k]
+            for k, seed in enumerate(self._seeds)
+        ]
         return [fitted for fitted in final if fitted is not None]
 
     def _iterate(self, progress: float) -> None:
@@ -117,7 +149,9 @@ class RefitRun:
         self._record(were_in, progress, time.perf_counter() - began)
         self._revive()
         # While the temperature falls, an allocation that stands still may yet fall apart.
-        self.converged = progress >= settled_at(self.rule) and bool(np.abs(self.weights - before).max() < STILL)
+        self.converged = progress >= constant_from(self.rule) and bool(
+            np.abs(self.weights - before).max() < CONVERGED
+        )
 
     def _record(self, were_in: Ints, progress: float, seconds: float) -> None:
         row = {
@@ -147,8 +181,14 @@ class RefitRun:
 
     def _revive(self) -> None:
         """Give a context that lost its last group the worst-served ones, once a start; a second time it may be one too many."""
-        idle = [k for k in range(self.n_contexts) if not self.weights[:, k].any() and k not in self._revived]
-        worst_first = np.argsort(-self.losses)  #                                                       (m,)
+        idle = [
+            k
+            for k in range(self.n_contexts)
+            if not self.weights[:, k].any() and k not in self._revived
+        ]
+        worst_first = np.argsort(
+            -self.losses
+        )  #                                                       (m,)
         n = max(1, self.task.n_groups // (4 * self.n_contexts))  # a quarter of a fair share
         for i, k in enumerate(idle):
             self.weights[worst_first[i * n : (i + 1) * n]] = np.eye(self.n_contexts)[k]
@@ -161,7 +201,9 @@ class RefitRun:
         """
         if self.task.takes_weight:
             return self.weights
-        drawn = (self.rng.random((self.task.n_groups, 1)) < self.weights.cumsum(1)).argmax(1)  # a hard allocation draws itself
+        drawn = (self.rng.random((self.task.n_groups, 1)) < self.weights.cumsum(1)).argmax(
+            1
+        )  # a hard allocation draws itself
         return np.asarray(np.eye(self.n_contexts)[drawn])
 
     def _allocate(self, progress: float) -> Floats:

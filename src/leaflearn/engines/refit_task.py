@@ -18,7 +18,9 @@ from leaflearn.engines.row_losses import ConstantModel, Fitted, Floats, RowLosse
 Ints = NDArray[np.int64]
 Take = Callable[[Any, Ints], Any]  # rows of whatever container x is
 
-NEGLIGIBLE = 1e-3  # a group this much lighter than the heaviest of its context is left out of the refit
+NEGLIGIBLE = (
+    1e-3  # a group this much lighter than the heaviest of its context is left out of the refit
+)
 MEMORISED = 0.9  # loss on own groups over loss on others, below which scores are taken out of fold
 
 
@@ -77,7 +79,9 @@ class RefitTask:
         if y.dtype.kind in "iu" and np.all(y == y[0]):
             return Fitted(ConstantModel(y[0]), n_rows)
         model = self.make_model(seed)
-        weight = (share / self.sizes)[self.group[rows]] * self.weight[rows]  # every group counts once, whatever its size
+        weight = (share / self.sizes)[self.group[rows]] * self.weight[
+            rows
+        ]  # every group counts once, whatever its size
         if self.takes_weight and np.ptp(weight) > 1e-9 * weight.max():
             model.fit(x, y, sample_weight=weight / weight.mean())
         else:
@@ -88,10 +92,16 @@ class RefitTask:
         """Summed loss of every group that is judged, 0 for the others, shape (m,)."""
         losses, group = self.row_losses(fitted, split.x, self.y[split.rows]), self.group[split.rows]
         if self.trim:
-            losses = trim_groups(torch.as_tensor(losses), torch.as_tensor(group), self.n_groups, self.trim).numpy()
-        return np.bincount(group, losses * self.weight[split.rows], self.n_groups).astype(np.float64)
+            losses = trim_groups(
+                torch.as_tensor(losses), torch.as_tensor(group), self.n_groups, self.trim
+            ).numpy()
+        return np.bincount(group, losses * self.weight[split.rows], self.n_groups).astype(
+            np.float64
+        )
 
-    def splits(self, n_folds: int, rng: np.random.Generator, contexts: Ints | None = None) -> list[Split]:
+    def splits(
+        self, n_folds: int, rng: np.random.Generator, contexts: Ints | None = None
+    ) -> list[Split]:
         """Each fold of the groups judged by those who learn from the rest; one fold is everybody by everybody.
 
         Where the groups have contexts (m,) to begin with, these are dealt out evenly: two groups that are all of their context must not
@@ -100,14 +110,21 @@ class RefitTask:
         n_folds = min(n_folds, self.n_groups)
         if n_folds < 2:
             return [Split(np.ones(self.n_groups), np.arange(len(self.group)), self.x)]
-        fold = rng.permutation(np.arange(self.n_groups) % n_folds)  #                                   (m,)
+        fold = rng.permutation(
+            np.arange(self.n_groups) % n_folds
+        )  #                                   (m,)
         if contexts is not None:
             order = rng.permutation(self.n_groups)
-            fold[order[np.argsort(contexts[order], kind="stable")]] = np.arange(self.n_groups) % n_folds
+            fold[order[np.argsort(contexts[order], kind="stable")]] = (
+                np.arange(self.n_groups) % n_folds
+            )
         rows = [np.flatnonzero(fold[self.group] == f) for f in range(n_folds)]
-        return [Split((fold != f).astype(np.float64), rows[f], self.take(self.x, rows[f])) for f in range(n_folds)]
+        return [
+            Split((fold != f).astype(np.float64), rows[f], self.take(self.x, rows[f]))
+            for f in range(n_folds)
+        ]
 
-    def learns_by_heart(self, n_contexts: int, rng: np.random.Generator) -> bool:
+    def memorizes_rows(self, n_contexts: int, rng: np.random.Generator) -> bool:
         """Is the loss of a model clearly smaller on its own groups than on others?
 
         Two models, each on as many groups as a context will have. Both are judged on the groups of both, so that the conflict, which is

@@ -114,17 +114,34 @@ def refit(
     >>> sorted(round(float(model.coef_[0]), 3) for model in found.models)
     [-2.0, 2.0]
     """
-    task = RefitTask(make_model, x, np.asarray(y), np.asarray(group), _balance(sample_weight, group), row_losses, take, trim)
-    judge = n_contexts > 1 and (task.learns_by_heart(n_contexts, rng) if out_of_fold == "auto" else bool(out_of_fold))
+    task = RefitTask(
+        make_model,
+        x,
+        np.asarray(y),
+        np.asarray(group),
+        _balance(sample_weight, group),
+        row_losses,
+        take,
+        trim,
+    )
+    judge = n_contexts > 1 and (
+        task.memorizes_rows(n_contexts, rng) if out_of_fold == "auto" else bool(out_of_fold)
+    )
     n_starts = (STARTS_OUT_OF_FOLD if judge else STARTS) if n_init == "auto" else n_init
     n_refits = (MAX_ITER_OUT_OF_FOLD if judge else MAX_ITER) if max_iter == "auto" else max_iter
     best: RefitRun | None = None
     restarts = []
-    for i, stream in enumerate(rng.spawn(n_starts if n_contexts > 1 else 1)):  # a stream each: a start does not depend on the others
+    for i, stream in enumerate(
+        rng.spawn(n_starts if n_contexts > 1 else 1)
+    ):  # a stream each: a start does not depend on the others
         given = start if i == 0 else None
-        first = stream.permutation(np.arange(task.n_groups) % n_contexts) if given is None else given
+        first = (
+            stream.permutation(np.arange(task.n_groups) % n_contexts) if given is None else given
+        )
         splits = task.splits(n_folds if judge else 1, stream, given)
-        run = RefitRun(task, rule, np.eye(n_contexts)[first], splits, stream, is_given=given is not None)
+        run = RefitRun(
+            task, rule, np.eye(n_contexts)[first], splits, stream, is_given=given is not None
+        )
         stop = run.run(n_refits if n_contexts > 1 else 1, i, on_iteration)
         restarts.append(run.tell())
         if best is None or run.loss < best.loss:  # only the best so far is kept in memory
@@ -150,4 +167,6 @@ def _balance(sample_weight: Floats | None, group: Ints) -> Floats:
     """Weights that sum to the size of the group in every group, as `balance` in batches.py makes them."""
     if sample_weight is None:
         return np.ones(len(group))
-    return np.asarray(sample_weight * (np.bincount(group) / np.bincount(group, sample_weight))[group])
+    return np.asarray(
+        sample_weight * (np.bincount(group) / np.bincount(group, sample_weight))[group]
+    )

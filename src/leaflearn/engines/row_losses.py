@@ -40,7 +40,9 @@ class SquaredRowLoss:
     scale: float | Floats = 1.0  # one for all outputs, or (D,)
 
     def __call__(self, fitted: Fitted, x: Any, y: NDArray[Any]) -> Floats:
-        error = (np.asarray(fitted.model.predict(x), dtype=np.float64).reshape(y.shape) - y) / self.scale
+        error = (
+            np.asarray(fitted.model.predict(x), dtype=np.float64).reshape(y.shape) - y
+        ) / self.scale
         return np.asarray(np.square(error).reshape(len(y), -1).mean(1))
 
 
@@ -67,7 +69,9 @@ class ClassRowLoss:
         if not (self.probabilistic and hasattr(model, "predict_proba")):
             return np.asarray(model.predict(x) != y, dtype=np.float64)
         known = np.zeros((len(y), self.n_classes))  #                                       (N, C)
-        known[:, np.asarray(model.classes_, dtype=int)] = model.predict_proba(x)  # a context may have met only some of the classes
+        known[:, np.asarray(model.classes_, dtype=int)] = model.predict_proba(
+            x
+        )  # a context may have met only some of the classes
         p = (n * known[np.arange(len(y)), y] + 1 / self.n_classes) / (n + 1)  #             (N,)
         return np.asarray(-np.log(p))
 

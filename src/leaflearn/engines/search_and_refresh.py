@@ -14,7 +14,15 @@ from leaflearn.core.batches import GroupedExamples
 from leaflearn.core.losses import Loss
 from leaflearn.core.model_set import Factory, make_model_set
 from leaflearn.engines.outcome import Fit, keep_best
-from leaflearn.engines.recipe import GIVEN, SMALL_FITS, SMALL_STARTS, Recipe, count_starts, resolve_rule, vary
+from leaflearn.engines.recipe import (
+    GIVEN,
+    SMALL_FITS,
+    SMALL_STARTS,
+    Recipe,
+    count_starts,
+    resolve_rule,
+    vary,
+)
 from leaflearn.engines.training_run import seeded, train
 
 WORSE = 0.01  # of the best constant's loss: how much worse fresh models may explain the groups
@@ -50,13 +58,26 @@ def fit_networks(
     with seeded(seed, device):
         generator = torch.Generator().manual_seed(order_seed)
 
-        def run(rule: Rule, stage: str, small_starts: int = SMALL_STARTS, called: str | None = None) -> Fit:
+        def run(
+            rule: Rule, stage: str, small_starts: int = SMALL_STARTS, called: str | None = None
+        ) -> Fit:
             shape = (count_starts(recipe.n_init, factory, small_starts), n_contexts)
             models = make_model_set(factory, shape, recipe.stacked, device)
-            return keep_best(train(models, data, loss, vary(rule, recipe, shape[0]), recipe, generator, stage), called or stage)
+            return keep_best(
+                train(models, data, loss, vary(rule, recipe, shape[0]), recipe, generator, stage),
+                called or stage,
+            )
 
-        started = None if start is None else run(Given(torch.as_tensor(start), until=GIVEN), "training", SMALL_FITS, "given")
-        if started is not None and start is not None and (started.stopped or _holds(started, start, data, loss)):
+        started = (
+            None
+            if start is None
+            else run(Given(torch.as_tensor(start), until=GIVEN), "training", SMALL_FITS, "given")
+        )
+        if (
+            started is not None
+            and start is not None
+            and (started.stopped or _holds(started, start, data, loss))
+        ):
             return replace(started, kept_start=True)
         found = run(rule, "search" if twice else "training")
         if twice and not found.stopped:
@@ -73,13 +94,17 @@ def _holds(started: Fit, start: NDArray[np.intp], data: GroupedExamples, loss: L
     """Did the groups stay in the contexts (m,) that they started in, or move only where it makes no difference?"""
     if np.mean(started.scores.argmin(-1) == start) >= KEPT:
         return True
-    moved = np.take_along_axis(started.scores, start[:, None], 1)[:, 0] - started.scores.min(-1)  # what it costs to stay  (m,)
+    moved = np.take_along_axis(started.scores, start[:, None], 1)[:, 0] - started.scores.min(
+        -1
+    )  # what it costs to stay  (m,)
     return bool((moved / data.sizes.cpu().numpy()).mean() < WORSE * loss.of_best_constant(data.y))
 
 
 def _choose(found: Fit, fresh: Fit, unit: float) -> Fit:
     """The fresh models, unless they explain the groups clearly worse; the history and the starts tell of both stages."""
-    history = {name: np.concatenate([found.history[name], fresh.history[name]]) for name in found.history}
+    history = {
+        name: np.concatenate([found.history[name], fresh.history[name]]) for name in found.history
+    }
     history["epoch"] = np.arange(1, len(history["epoch"]) + 1)
     kept = fresh if fresh.error - found.error < WORSE * unit else found
     restarts = found.restarts + (fresh.restarts if kept is fresh else _left(fresh.restarts))

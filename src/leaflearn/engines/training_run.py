@@ -21,7 +21,13 @@ MIN_EPOCHS = 20
 
 
 def train(
-    models: ModelSet, data: GroupedExamples, loss: Loss, rule: Rule, recipe: Recipe, generator: torch.Generator, stage: str
+    models: ModelSet,
+    data: GroupedExamples,
+    loss: Loss,
+    rule: Rule,
+    recipe: Recipe,
+    generator: torch.Generator,
+    stage: str,
 ) -> Training:
     """Train the models on the data by the rule; callbacks read the name of the stage.
 

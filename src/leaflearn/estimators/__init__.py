@@ -7,4 +7,11 @@ from leaflearn.estimators.ranker import LeafRanker
 from leaflearn.estimators.regressor import LeafRegressor
 from leaflearn.estimators.splitting import WithinGroupKFold
 
-__all__ = ["Identification", "LeafClassifier", "LeafRanker", "LeafRegressor", "WithinGroupKFold", "load"]
+__all__ = [
+    "Identification",
+    "LeafClassifier",
+    "LeafRanker",
+    "LeafRegressor",
+    "WithinGroupKFold",
+    "load",
+]

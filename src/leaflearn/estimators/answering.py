@@ -91,12 +91,24 @@ class AnsweringContexts:
         X = check_X(self, X, reset=False, engine=self._engine)
         target = self._check_y(y, reset=False)
         check_rows(X, target)
-        labels, group = encode_groups(np.zeros(len(target), dtype=int) if groups is None else groups, len(target))
-        losses = self._losses_where_known(X, target)  #                                             (N, K)
-        scores = sum_by_group(self._trimmed(np.nan_to_num(losses, nan=0.0, posinf=np.inf), group), group)  # (m, K)
+        labels, group = encode_groups(
+            np.zeros(len(target), dtype=int) if groups is None else groups, len(target)
+        )
+        losses = self._losses_where_known(
+            X, target
+        )  #                                             (N, K)
+        scores = sum_by_group(
+            self._trimmed(np.nan_to_num(losses, nan=0.0, posinf=np.inf), group), group
+        )  # (m, K)
         novelty = self._held_out.novelty(losses, group, scores.argmin(1))
         no_label_is_known = np.bincount(group, ~np.isnan(losses[:, 0])) == 0
-        return Identification.from_scores(labels, scores / self._evidence_unit, novelty, (novelty > LIMIT) | no_label_is_known, abstain)
+        return Identification.from_scores(
+            labels,
+            scores / self._evidence_unit,
+            novelty,
+            (novelty > LIMIT) | no_label_is_known,
+            abstain,
+        )
 
     @property
     def _evidence_unit(self) -> float:
@@ -109,7 +121,13 @@ class AnsweringContexts:
 
     def _trimmed(self, losses: NDArray[np.float64], group: NDArray[np.intp]) -> NDArray[np.float64]:
         """The losses (N, K) with 0 for the worst rows of each group, as in training."""
-        return trim_groups(torch.as_tensor(losses.T), torch.as_tensor(group), int(group.max()) + 1, self.trim).numpy().T
+        return (
+            trim_groups(
+                torch.as_tensor(losses.T), torch.as_tensor(group), int(group.max()) + 1, self.trim
+            )
+            .numpy()
+            .T
+        )
 
     def _losses_where_known(self, X: Any, target: NDArray[Any]) -> NDArray[np.float64]:
         """Loss of every row under every local model, (N, K); NaN where the class number is -1, for a label nobody has seen."""
@@ -121,20 +139,40 @@ class AnsweringContexts:
             losses[rows] = self._local_models.losses(_safe_indexing(X, rows), target[rows])
         return losses
 
-    def _score(self, metric: Callable[..., float], X: Any, y: Any, groups: Any, sample_weight: Any) -> float:
+    def _score(
+        self, metric: Callable[..., float], X: Any, y: Any, groups: Any, sample_weight: Any
+    ) -> float:
         if groups is None:
             return float(metric(y, self.predict(X), sample_weight=sample_weight))
         rows, context = self._context_by_half(X, y, groups)
         weight = None if sample_weight is None else np.asarray(sample_weight)[rows]
-        return float(metric(_safe_indexing(y, rows), self.predict(_safe_indexing(X, rows), context), sample_weight=weight))
+        return float(
+            metric(
+                _safe_indexing(y, rows),
+                self.predict(_safe_indexing(X, rows), context),
+                sample_weight=weight,
+            )
+        )
 
-    def _context_by_half(self, X: Any, y: Any, groups: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    def _context_by_half(
+        self, X: Any, y: Any, groups: Any
+    ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Rows to be scored, and their contexts: every second row of a group identifies it, the others are scored."""
         labels, group = encode_groups(groups, len(y))
-        support = (position_in_group(group) % 2 == 0) & (np.bincount(group)[group] > 1) & self._is_known(y)
-        context = np.zeros(len(labels), dtype=np.intp)  # a group of one row tells nothing before it is scored: the most used context
+        support = (
+            (position_in_group(group) % 2 == 0)
+            & (np.bincount(group)[group] > 1)
+            & self._is_known(y)
+        )
+        context = np.zeros(
+            len(labels), dtype=np.intp
+        )  # a group of one row tells nothing before it is scored: the most used context
         if support.any():
-            found = self.identify(_safe_indexing(X, np.flatnonzero(support)), _safe_indexing(y, np.flatnonzero(support)), group[support])
+            found = self.identify(
+                _safe_indexing(X, np.flatnonzero(support)),
+                _safe_indexing(y, np.flatnonzero(support)),
+                group[support],
+            )
             context[found.groups] = found.context
         scored = np.flatnonzero(~support)
         return scored, context[group[scored]]
@@ -147,7 +185,13 @@ class AnsweringContexts:
         check_is_fitted(self, "local_models_")
         return self._local_models.outputs(check_X(self, X, reset=False, engine=self._engine))
 
-    def _in_context(self, X: Any, context: Any, groups: Any, finish: Callable[[NDArray[np.float64]], NDArray[Any]]) -> NDArray[Any]:
+    def _in_context(
+        self,
+        X: Any,
+        context: Any,
+        groups: Any,
+        finish: Callable[[NDArray[np.float64]], NDArray[Any]],
+    ) -> NDArray[Any]:
         """The finished answers of each row's own context, a slice of rows at a time: those of all contexts may not fit into memory."""
         check_is_fitted(self, "local_models_")
         X = check_X(self, X, reset=False, engine=self._engine)
@@ -155,21 +199,31 @@ class AnsweringContexts:
         answers = []
         for start in range(0, len(contexts), ROWS_AT_ONCE):
             rows = np.arange(start, min(start + ROWS_AT_ONCE, len(contexts)))
-            outputs = self._local_models.outputs(_safe_indexing(X, rows))  #                        (n, K, D)
+            outputs = self._local_models.outputs(
+                _safe_indexing(X, rows)
+            )  #                        (n, K, D)
             answers.append(finish(outputs[np.arange(len(rows)), contexts[rows]]))
         return np.concatenate(answers)
 
     def _contexts_of_rows(self, n_rows: int, context: Any, groups: Any) -> NDArray[np.intp]:
         """The context of each row, from whatever the user told, shape (n_rows,)."""
         if context is None:
-            return np.zeros(n_rows, dtype=np.intp) if groups is None else self._look_up(groups, n_rows, self.groups_, self.contexts_)
+            return (
+                np.zeros(n_rows, dtype=np.intp)
+                if groups is None
+                else self._look_up(groups, n_rows, self.groups_, self.contexts_)
+            )
         if groups is not None and not isinstance(context, Identification):
-            raise ValueError("both context and groups are given, and they may disagree; give one of them.")
+            raise ValueError(
+                "both context and groups are given, and they may disagree; give one of them."
+            )
         if isinstance(context, Identification):
             if groups is None and len(context) == 1:
                 groups = np.repeat(context.groups, n_rows)
             if groups is None:
-                raise ValueError(f"context holds {len(context)} groups, but groups is None; say with groups= which row belongs to which.")
+                raise ValueError(
+                    f"context holds {len(context)} groups, but groups is None; say with groups= which row belongs to which."
+                )
             context = self._look_up(groups, n_rows, context.groups, context.context)
             if (context < 0).any():
                 raise ValueError(
@@ -183,16 +237,24 @@ class AnsweringContexts:
             )
         outside = rows[(rows < 0) | (rows >= self.n_contexts_)]
         if outside.size:
-            raise ValueError(f"context={outside.flat[0]} is out of range; this model has {self.n_contexts_} contexts, numbered from 0.")
+            raise ValueError(
+                f"context={outside.flat[0]} is out of range; this model has {self.n_contexts_} contexts, numbered from 0."
+            )
         return np.broadcast_to(rows, (n_rows,))
 
     @staticmethod
-    def _look_up(groups: Any, n_rows: int, known: NDArray[Any], contexts: NDArray[np.intp]) -> NDArray[np.intp]:
+    def _look_up(
+        groups: Any, n_rows: int, known: NDArray[Any], contexts: NDArray[np.intp]
+    ) -> NDArray[np.intp]:
         labels = as_labels(groups)
         if len(labels) != n_rows:
-            raise ValueError(f"groups has {len(labels)} entries, but X has {n_rows} rows; give one group label for every row.")
+            raise ValueError(
+                f"groups has {len(labels)} entries, but X has {n_rows} rows; give one group label for every row."
+            )
         found = find_groups(labels, known)
         if (found < 0).any():
             stranger = labels.tolist()[int(np.argmax(found < 0))]
-            raise ValueError(f"group {stranger!r} is not known; identify it from a few labelled rows first.")
+            raise ValueError(
+                f"group {stranger!r} is not known; identify it from a few labelled rows first."
+            )
         return contexts[found]

@@ -15,10 +15,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing, check_random_state, get_tags
 
 from leaflearn.core.allocation import Rule
-from leaflearn.core.grouped_data import Examples, encode_groups, renumber
+from leaflearn.core.grouped_data import GroupedData, encode_groups, renumber
 from leaflearn.core.losses import Loss
 from leaflearn.core.training import Callback, Schedule
-from leaflearn.diagnostics.calibration import find_doubt, posterior
+from leaflearn.diagnostics.calibration import find_evidence_factor, posterior
 from leaflearn.diagnostics.checks import diagnose
 from leaflearn.diagnostics.novelty import HeldOut, choose_held_out
 from leaflearn.engines import MakeOptimizer, RecoveryWarning
@@ -30,13 +30,18 @@ from leaflearn.estimators.context_updates import ChangingContexts
 from leaflearn.estimators.parameters import check_parameters
 from leaflearn.estimators.sharing import SharedModels
 from leaflearn.estimators.validation import check_rows, check_weights, check_X
-from leaflearn.initialization.initialize import find_start_for, read_conflict, read_labels, starts_from_conflict
-from leaflearn.initialization.item_surrogate import ItemReading
+from leaflearn.initialization.initialize import (
+    find_label_blocks,
+    initialize,
+    make_surrogate,
+    uses_surrogate_start,
+)
+from leaflearn.initialization.item_surrogate import ItemSurrogate
 from leaflearn.initialization.start import Start
-from leaflearn.initialization.surrogate import Reading
+from leaflearn.initialization.surrogate import SmoothSurrogate
 from leaflearn.persistence.fingerprint import fingerprint
 from leaflearn.updates.prune_merge import ContextSet
-from leaflearn.updates.replay_buffer import remember
+from leaflearn.updates.replay_buffer import fill_replay_buffer
 
 
 class BaseLeaf(AnsweringContexts, ChangingContexts, SharedModels, BaseEstimator):
@@ -124,17 +129,19 @@ class BaseLeaf(AnsweringContexts, ChangingContexts, SharedModels, BaseEstimator)
         try:
             examples = self._check_examples(X, y, groups, sample_weight)
             random_state = check_random_state(self.random_state)
-            start = find_start_for(self, examples, random_state)
+            start = initialize(self, examples, random_state)
             self.n_contexts_ = self._count_contexts(start)
-            labels = read_labels(examples, self.n_contexts_, start, random_state)
+            labels = find_label_blocks(examples, self.n_contexts_, start, random_state)
             self._warn_about_single_rows(examples, labels)
-            examples = self._set_aside(examples, start if starts_from_conflict(self) else None)
+            examples = self._set_aside(examples, start if uses_surrogate_start(self) else None)
             fitting = ENGINES[self._engine](self, examples, start, random_state)
             self._adopt(fitting, examples)
             self._diagnose(examples, start, labels, random_state)
             self._held_out = self._hold_out(fitting, examples, random_state)
             self.probabilities_ = posterior(self._scores / self._evidence_unit)
-            self.memory_ = remember(examples, self.contexts_, np.random.default_rng(random_state.randint(2**31 - 1)))
+            self.replay_buffer_ = fill_replay_buffer(
+                examples, self.contexts_, np.random.default_rng(random_state.randint(2**31 - 1))
+            )
         except BaseException:  # a fit that fails, or is interrupted, leaves the estimator as it was
             self.__dict__ = before
             raise
@@ -151,25 +158,30 @@ class BaseLeaf(AnsweringContexts, ChangingContexts, SharedModels, BaseEstimator)
         """From outputs (..., D) to what the user asked for."""
 
     @abstractmethod
-    def _empirical_error(self, mean_losses: NDArray[np.float64], examples: Examples | None) -> float:
+    def _empirical_error(
+        self, mean_losses: NDArray[np.float64], examples: GroupedData | None
+    ) -> float:
         """Mean over groups of the mean loss under the chosen local models, from the mean losses that chose them, (m,).
 
         NaN where rows are needed for that and none are in memory any more.
         """
 
     @abstractmethod
-    def _noise(self, fitting: Fitting, examples: Examples) -> float:
+    def _noise(self, fitting: Fitting, examples: GroupedData) -> float:
         """The temperature of the posterior: by how much of the loss a context becomes e times less likely."""
 
     # ---- the steps of fit -------------------------------------------------------------------------------------------------------------
 
-    def _check_examples(self, X: Any, y: Any, groups: Any, sample_weight: Any) -> Examples:
+    def _check_examples(self, X: Any, y: Any, groups: Any, sample_weight: Any) -> GroupedData:
         X = check_X(self, X, reset=True, engine=self._engine)
         target = self._check_y(y, reset=True)
         check_rows(X, target)
         self.groups_, group = encode_groups(groups, len(target))
         weight = check_weights(sample_weight, X)
-        self._input_shape, self._fingerprint = tuple(X.shape[1:]), fingerprint(X, target, group, weight)
+        self._input_shape, self._fingerprint = (
+            tuple(X.shape[1:]),
+            fingerprint(X, target, group, weight),
+        )
         row = np.arange(len(target))
         self.outliers_ = np.zeros(len(target), dtype=bool)
         if weight is not None and not weight.all():
@@ -183,26 +195,38 @@ class BaseLeaf(AnsweringContexts, ChangingContexts, SharedModels, BaseEstimator)
                 "give more groups or ask for fewer contexts."
             )
         is_classifier = hasattr(self, "classes_")
-        if is_classifier and len(np.unique(target)) < 2 and getattr(self, "_all_classes", None) is None:
+        if (
+            is_classifier
+            and len(np.unique(target)) < 2
+            and getattr(self, "_all_classes", None) is None
+        ):
             raise ValueError(
                 f"y holds one class only, {self.classes_[target[:1]].tolist()[0]!r}, but a classifier needs at least two classes."
             )
-        return Examples(X, target, group, row, weight, len(self.classes_) if is_classifier else target.shape[1], is_classifier)
+        return GroupedData(
+            X,
+            target,
+            group,
+            row,
+            weight,
+            len(self.classes_) if is_classifier else target.shape[1],
+            is_classifier,
+        )
 
     def _count_contexts(self, start: Start | None) -> int:
         if not isinstance(self.n_contexts, str):
             return int(self.n_contexts)
         return int(start.contexts.max()) + 1 if start is not None and start.is_trusted else 1
 
-    def _set_aside(self, examples: Examples, start: Start | None) -> Examples:
+    def _set_aside(self, examples: GroupedData, start: Start | None) -> GroupedData:
         """Rows that seem to belong to another context than their group's teach nobody, and are told in `outliers_`."""
-        if start is None or not start.is_trusted or start.is_stranger is None:
+        if start is None or not start.is_trusted or start.is_outlier is None:
             return examples
-        left = examples.without(start.is_stranger)
+        left = examples.without(start.is_outlier)
         self.outliers_[np.setdiff1d(examples.row, left.row)] = True
         return left
 
-    def _warn_about_single_rows(self, examples: Examples, labels: Start | None) -> None:
+    def _warn_about_single_rows(self, examples: GroupedData, labels: Start | None) -> None:
         if self.n_contexts == 1 or np.bincount(examples.group).max() > 1 or labels is not None:
             return
         exception = ", unless every context has labels of its own" if examples.is_classifier else ""
@@ -214,21 +238,33 @@ class BaseLeaf(AnsweringContexts, ChangingContexts, SharedModels, BaseEstimator)
             stacklevel=3,
         )
 
-    def _adopt(self, fitting: Fitting, examples: Examples) -> None:
+    def _adopt(self, fitting: Fitting, examples: GroupedData) -> None:
         """Keep the fitted contexts and what can be said of them."""
         self.history_, self.context_order_ = fitting.history, np.arange(self.n_contexts_)
         self.n_iter_ = len(fitting.history["epoch"])
-        self.restarts_, self.best_restart_, self.converged_ = fitting.restarts, fitting.best_restart, fitting.converged
+        self.restarts_, self.best_restart_, self.converged_ = (
+            fitting.restarts,
+            fitting.best_restart,
+            fitting.converged,
+        )
         self.init_ = fitting.init
         self.selection_ = fitting.selection
-        self._constant_loss = fitting.constant_loss or 1.0  # constant targets leave nothing to explain: any unit will do
+        self._constant_loss = (
+            fitting.constant_loss or 1.0
+        )  # constant targets leave nothing to explain: any unit will do
         self._temperature = self._noise(fitting, examples)
         self._held_out = HeldOut.unknown(self.n_contexts_)  # until something is known
-        self._sizes = np.bincount(examples.group)  #                                                (m,)
-        self._is_aside = np.zeros(len(self._sizes), dtype=bool)  # groups that no context explains, see partial_fit
+        self._sizes = np.bincount(
+            examples.group
+        )  #                                                (m,)
+        self._is_unexplained = np.zeros(
+            len(self._sizes), dtype=bool
+        )  # groups that no context explains, see partial_fit
         self._arrange(fitting.local_models, fitting.scores, examples)
 
-    def _arrange(self, local_models: LocalModels, scores: NDArray[np.float64], examples: Examples | None) -> NDArray[np.intp]:
+    def _arrange(
+        self, local_models: LocalModels, scores: NDArray[np.float64], examples: GroupedData | None
+    ) -> NDArray[np.intp]:
         """Set all that depends on the contexts, ordered by falling usage, from the scores (m, K); the answer is their order."""
         self.n_contexts_ = scores.shape[1]
         usage = np.bincount(scores.argmin(1), minlength=self.n_contexts_) / len(scores)
@@ -244,70 +280,114 @@ class BaseLeaf(AnsweringContexts, ChangingContexts, SharedModels, BaseEstimator)
         self.empirical_error_ = self._empirical_error(self._scores.min(1) / self._sizes, examples)
         return order
 
-    def _diagnose(self, examples: Examples, start: Start | None, labels: Start | None, random_state: np.random.RandomState) -> None:
+    def _diagnose(
+        self,
+        examples: GroupedData,
+        start: Start | None,
+        labels: Start | None,
+        random_state: np.random.RandomState,
+    ) -> None:
         """Say what speaks against the contexts that were found, where something does."""
         reading = start.reading if start is not None else None
         if reading is None and self.n_contexts_ > 1:
-            reading = read_conflict(examples, random_state)
+            reading = make_surrogate(examples, random_state)
         told = labels.contexts if labels is not None else None
         # Starts of other stages had other tasks, such as to learn contexts that were found: that they agree tells nothing.
         stage = self.restarts_[self.best_restart_]["stage"]
         restarts = [start for start in self.restarts_ if start["stage"] == stage]
-        self._doubt(reading, self._scores / self._sizes[:, None], restarts, self.converged_, told)
+        self._run_checks(
+            reading, self._scores / self._sizes[:, None], restarts, self.converged_, told
+        )
 
-    def _look_again(self, n_before: int) -> None:
+    def _diagnose_again(self, n_before: int) -> None:
         """The same for contexts that were pruned or merged, with the rows in memory; other starts had other contexts."""
-        if self.n_contexts_ == n_before or getattr(self, "memory_", None) is None:
+        if self.n_contexts_ == n_before or getattr(self, "replay_buffer_", None) is None:
             return
-        examples, numbers = renumber(self.memory_)
-        reading = read_conflict(examples, check_random_state(self.random_state))
-        self._doubt(reading, (self._scores / self._sizes[:, None])[numbers], [], is_still=True, n_before=n_before)
+        examples, numbers = renumber(self.replay_buffer_)
+        reading = make_surrogate(examples, check_random_state(self.random_state))
+        self._run_checks(
+            reading,
+            (self._scores / self._sizes[:, None])[numbers],
+            [],
+            has_converged=True,
+            n_before=n_before,
+        )
 
-    def _doubt(
-        self, reading: Reading | None, mean: NDArray[np.float64], restarts: Sequence[dict[str, Any]], is_still: bool,
+    def _run_checks(
+        self, reading: SmoothSurrogate | None, mean: NDArray[np.float64], restarts: Sequence[dict[str, Any]], has_converged: bool,
         told: NDArray[np.intp] | None = None, n_before: int | None = None,
     ) -> None:  # fmt: skip
         try:
-            found = diagnose(reading, mean, restarts, self._constant_loss, is_still, self._outputs_to(reading), told, n_before)
-        except torch.linalg.LinAlgError:  # smooth models cannot read these inputs; the fit stands without a second opinion
-            found = diagnose(None, mean, restarts, self._constant_loss, is_still)
+            found = diagnose(
+                reading,
+                mean,
+                restarts,
+                self._constant_loss,
+                has_converged,
+                self._outputs_to(reading),
+                told,
+                n_before,
+            )
+        except (
+            torch.linalg.LinAlgError
+        ):  # smooth models cannot read these inputs; the fit stands without a second opinion
+            found = diagnose(None, mean, restarts, self._constant_loss, has_converged)
         self.stability_ = found.stability
         self.converged_ = found.looks_right
         if not found.looks_right:
-            warnings.warn(f"The fit may not be right. {' '.join(found.doubts)}", RecoveryWarning, stacklevel=4)
+            warnings.warn(
+                f"The fit may not be right. {' '.join(found.problems)}",
+                RecoveryWarning,
+                stacklevel=4,
+            )
 
-    def _outputs_to(self, reading: Reading | None) -> NDArray[np.float64] | None:
+    def _outputs_to(self, reading: SmoothSurrogate | None) -> NDArray[np.float64] | None:
         """What networks answer to the rows of a reading, (N', K, D); classes are not compared, and between items there is nothing."""
-        if reading is None or isinstance(reading, ItemReading) or self._engine == "refit" or hasattr(self, "classes_"):
+        if (
+            reading is None
+            or isinstance(reading, ItemSurrogate)
+            or self._engine == "refit"
+            or hasattr(self, "classes_")
+        ):
             return None
         return self._local_models.outputs(reading.x[reading.rows])
 
-    def _take_over(self, found: ContextSet) -> None:
+    def _replace_contexts(self, found: ContextSet) -> None:
         """Keep contexts that were pruned, merged or opened instead of the present ones; new ones come last in the history, unused."""
         is_new = found.origin < 0
-        usage = np.where(is_new, 0.0, self.history_["usage"][:, found.origin])  #                   (T, K)
+        usage = np.where(
+            is_new, 0.0, self.history_["usage"][:, found.origin]
+        )  #                   (T, K)
         self.history_ = {**self.history_, "usage": usage}
         numbers = self.context_order_[found.origin]
-        self.context_order_ = np.where(is_new, self.context_order_.max() + np.cumsum(is_new), numbers)
-        order = self._arrange(found.local_models, found.scores, self.memory_)
+        self.context_order_ = np.where(
+            is_new, self.context_order_.max() + np.cumsum(is_new), numbers
+        )
+        order = self._arrange(found.local_models, found.scores, self.replay_buffer_)
         self._held_out = replace(found.held_out, losses=[found.held_out.losses[k] for k in order])
 
-    def _hold_out(self, fitting: Fitting, examples: Examples, random_state: np.random.RandomState) -> HeldOut:
+    def _hold_out(
+        self, fitting: Fitting, examples: GroupedData, random_state: np.random.RandomState
+    ) -> HeldOut:
         """What losses each context shows on rows that its model has not seen: local models learn again without some of the groups."""
         seed = int(random_state.randint(2**31 - 1))
-        learn, held = choose_held_out(examples.X, examples.group, self.contexts_, np.random.default_rng(seed))
+        learn, held = choose_held_out(
+            examples.X, examples.group, self.contexts_, np.random.default_rng(seed)
+        )
         if not len(held):
             return HeldOut.unknown(self.n_contexts_)
         try:
-            again = fitting.learn_again(learn, self.contexts_, seed)
-            losses = again.losses(_safe_indexing(examples.X, held), examples.y[held])  #            (H, K)
+            again = fitting.refit_quickly(learn, self.contexts_, seed)
+            losses = again.losses(
+                _safe_indexing(examples.X, held), examples.y[held]
+            )  #            (H, K)
         except ValueError:  # a local model that cannot learn from fewer rows: the fit stands, and nothing is called new
             return HeldOut.unknown(self.n_contexts_)
         group = examples.group[held]
-        doubt = find_doubt(losses / self._temperature, self.contexts_[group])
+        doubt = find_evidence_factor(losses / self._temperature, self.contexts_[group])
         return HeldOut.of(losses, group, self._constant_loss, doubt)
 
-    def _mean_over_groups(self, rows: NDArray[np.float64], examples: Examples) -> float:
+    def _mean_over_groups(self, rows: NDArray[np.float64], examples: GroupedData) -> float:
         """Mean over groups of the weighted mean over their rows."""
         weight = np.ones(len(rows)) if examples.weight is None else examples.weight
         mass = np.bincount(examples.group, weight)
@@ -318,5 +398,8 @@ class BaseLeaf(AnsweringContexts, ChangingContexts, SharedModels, BaseEstimator)
         tags = super().__sklearn_tags__()
         if self._engine == "refit":
             inner = get_tags(self.local_model)
-            tags.input_tags.sparse, tags.input_tags.allow_nan = inner.input_tags.sparse, inner.input_tags.allow_nan
+            tags.input_tags.sparse, tags.input_tags.allow_nan = (
+                inner.input_tags.sparse,
+                inner.input_tags.allow_nan,
+            )
         return tags

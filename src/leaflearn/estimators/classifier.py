@@ -10,7 +10,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.metaestimators import available_if
 
-from leaflearn.core.grouped_data import Examples
+from leaflearn.core.grouped_data import GroupedData
 from leaflearn.engines.fitted_state import Fitting
 from leaflearn.estimators.base import BaseLeaf
 from leaflearn.estimators.validation import check_classification_y
@@ -121,14 +121,14 @@ class LeafClassifier(ClassifierMixin, BaseLeaf):
         and what to do.
     stability_ : float
         Share of groups, weighed by how clearly they tell, on which the least agreeing of the equally good starts agrees with the fit.
-        Like `converged_` it is found anew where `prune` or `merge` removed a context, from the rows in `memory_` and without the other
+        Like `converged_` it is found anew where `prune` or `merge` removed a context, from the rows in `replay_buffer_` and without the other
         starts, which had other contexts; `partial_fit` leaves both as they were, and all three leave `restarts_`.
     init_ : str
         How the start was made, and why.
     outliers_ : ndarray of shape (n_samples,)
         Rows that seem to belong to another context than their group's, and rows whose label the rest of their context contradicts; they
         were left out. Of either kind, none are left out where they are few.
-    memory_ : leaflearn.core.grouped_data.Examples
+    replay_buffer_ : leaflearn.core.grouped_data.GroupedData
         At most 2,000 of the training rows, groups of each context in turn, from which `prune`, `merge` and `partial_fit` learn on. They are
         pickled with the estimator; set it to None to forget them, after which none of the three can train.
     selection_ : dict of arrays
@@ -166,9 +166,13 @@ class LeafClassifier(ClassifierMixin, BaseLeaf):
             self.classes_ = np.unique(check_classification_y(all_classes, type(self).__name__))
             if not np.isin(labels, self.classes_).all():
                 stranger = labels[~np.isin(labels, self.classes_)].tolist()[0]
-                raise ValueError(f"y holds {stranger!r}, but classes={self.classes_.tolist()}; name all labels in classes.")
+                raise ValueError(
+                    f"y holds {stranger!r}, but classes={self.classes_.tolist()}; name all labels in classes."
+                )
         known = {label: i for i, label in enumerate(self.classes_.tolist())}
-        numbers = np.array([known.get(label, -1) for label in labels.tolist()], dtype=np.intp)  # -1: was not there in training
+        numbers = np.array(
+            [known.get(label, -1) for label in labels.tolist()], dtype=np.intp
+        )  # -1: was not there in training
         is_text = isinstance(self.classes_.tolist()[0], str)
         for stranger in labels[numbers < 0].tolist():
             if isinstance(stranger, str) != is_text:  # "1" for 1 is a slip of the pen, and no news
@@ -225,22 +229,30 @@ class LeafClassifier(ClassifierMixin, BaseLeaf):
     def _is_known(self, y: Any) -> NDArray[np.bool_]:
         return np.isin(np.asarray(y), self.classes_)
 
-    def _noise(self, fitting: Fitting, examples: Examples) -> float:
+    def _noise(self, fitting: Fitting, examples: GroupedData) -> float:
         if _knows_probabilities(self):
             return 1.0
         # Losses are errors here: a wrong answer weighs as much as the training error rate makes it unlikely.
-        error = np.clip(fitting.scores.min(1).sum() / len(examples.y), 1.0 / (len(examples.y) + 1), 0.5)
+        error = np.clip(
+            fitting.scores.min(1).sum() / len(examples.y), 1.0 / (len(examples.y) + 1), 0.5
+        )
         return float(1.0 / max(np.log((1.0 - error) * (examples.n_outputs - 1) / error), 1e-3))
 
-    def _empirical_error(self, mean_losses: NDArray[np.float64], examples: Examples | None) -> float:
+    def _empirical_error(
+        self, mean_losses: NDArray[np.float64], examples: GroupedData | None
+    ) -> float:
         if self._engine != "refit":
             return float(mean_losses.mean())
         if examples is None:
             return float("nan")
-        losses = self._local_models.losses(examples.X, examples.y)[np.arange(len(examples.y)), self.contexts_[examples.group]]
+        losses = self._local_models.losses(examples.X, examples.y)[
+            np.arange(len(examples.y)), self.contexts_[examples.group]
+        ]
         return self._mean_over_groups(losses, examples)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.poor_score = True  # two contexts are wrong for the plain problems of scikit-learn's checks
+        tags.classifier_tags.poor_score = (
+            True  # two contexts are wrong for the plain problems of scikit-learn's checks
+        )
         return tags

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from leaflearn.updates.partial_fit import learn_on
+from leaflearn.updates.partial_fit import update_contexts
 from leaflearn.updates.prune_merge import ContextSet, merge, prune
 
 
@@ -45,7 +45,7 @@ class ChangingContexts:
         """Remove contexts that are superfluous: too little used, or redundant.
 
         A context is redundant where the others explain its groups as well, once these have taught them: each is left out in turn, the
-        others learn on for a short while from the rows in `memory_`, and what they reach is compared with what all reach in the same time.
+        others learn on for a short while from the rows in `replay_buffer_`, and what they reach is compared with what all reach in the same time.
         Contexts that are needed keep their models as they are.
 
         Parameters
@@ -75,19 +75,25 @@ class ChangingContexts:
         2
         """
         check_is_fitted(self, "local_models_")
-        is_share = isinstance(min_usage, numbers.Real) and not isinstance(min_usage, bool) and 0 <= float(min_usage) <= 1
+        is_share = (
+            isinstance(min_usage, numbers.Real)
+            and not isinstance(min_usage, bool)
+            and 0 <= float(min_usage) <= 1
+        )
         if not is_share and min_usage != "auto":
-            raise ValueError(f"min_usage={min_usage!r}, but a share between 0 and 1, or 'auto', was expected.")
+            raise ValueError(
+                f"min_usage={min_usage!r}, but a share between 0 and 1, or 'auto', was expected."
+            )
         with all_or_nothing(self):
             n_before = self.n_contexts_  # type: ignore[attr-defined]
-            self._take_over(prune(self, min_usage, redundant))
-            self._look_again(n_before)
+            self._replace_contexts(prune(self, min_usage, redundant))
+            self._diagnose_again(n_before)
         return self
 
     def merge(self, first: int | None = None, second: int | None = None) -> Self:
         """Make two contexts one; without arguments, all pairs that do not conflict.
 
-        The groups of both teach one model, from the rows in `memory_`. Two contexts do not conflict where that model explains them as well
+        The groups of both teach one model, from the rows in `replay_buffer_`. Two contexts do not conflict where that model explains them as well
         as the two do that learn on beside it for as long.
 
         Parameters
@@ -117,14 +123,14 @@ class ChangingContexts:
         self._check_pair(first, second)
         with all_or_nothing(self):
             n_before = self.n_contexts_  # type: ignore[attr-defined]
-            self._take_over(merge(self, first, second))
-            self._look_again(n_before)
+            self._replace_contexts(merge(self, first, second))
+            self._diagnose_again(n_before)
         return self
 
     def partial_fit(self, X: Any, y: Any, groups: Any = None, classes: Any = None) -> Self:
         """Learn from new groups, and open a context where none explains them.
 
-        New groups go to the contexts that explain them, and these learn on, together with the rows in `memory_` so that nothing is
+        New groups go to the contexts that explain them, and these learn on, together with the rows in `replay_buffer_` so that nothing is
         forgotten. Groups that no context explains open a new one, if they are enough to learn from (20 rows at least) and a new model of
         half of their rows explains the other half clearly better than the known contexts do; else they teach nobody and are kept in mind.
         The first call on an estimator that is not fitted is `fit`.
@@ -159,19 +165,28 @@ class ChangingContexts:
         """
         if not hasattr(self, "local_models_"):
             return self._first_fit(X, y, groups, classes)
-        if classes is not None and not np.array_equal(np.unique(classes), getattr(self, "classes_", None)):  # type: ignore[arg-type]
-            raise ValueError(f"classes={np.unique(classes).tolist()} differs from the first call; all labels have to be told there.")
+        if classes is not None and not np.array_equal(
+            np.unique(classes), np.asarray(getattr(self, "classes_", None))
+        ):
+            raise ValueError(
+                f"classes={np.unique(classes).tolist()} differs from the first call; all labels have to be told there."
+            )
         with all_or_nothing(self):
-            learn_on(self, X, y, groups)
+            update_contexts(self, X, y, groups)
         return self
 
     def _check_pair(self, first: Any, second: Any) -> None:
         if first is None and second is None:
             return
         n_contexts: int = self.n_contexts_  # type: ignore[attr-defined]
-        is_number = all(isinstance(k, numbers.Integral) and not isinstance(k, bool) and 0 <= int(k) < n_contexts for k in (first, second))
+        is_number = all(
+            isinstance(k, numbers.Integral) and not isinstance(k, bool) and 0 <= int(k) < n_contexts
+            for k in (first, second)
+        )
         if not is_number or first == second:
-            raise ValueError(f"merge({first!r}, {second!r}), but two different contexts of 0 to {n_contexts - 1} were expected, or none.")
+            raise ValueError(
+                f"merge({first!r}, {second!r}), but two different contexts of 0 to {n_contexts - 1} were expected, or none."
+            )
 
     def _first_fit(self, X: Any, y: Any, groups: Any, classes: Any) -> Self:
         self._all_classes = classes
@@ -180,10 +195,10 @@ class ChangingContexts:
         finally:
             del self._all_classes
 
-    def _take_over(self, found: ContextSet) -> None:
+    def _replace_contexts(self, found: ContextSet) -> None:
         """Keep these contexts instead of the present ones."""
         raise NotImplementedError
 
-    def _look_again(self, n_before: int) -> None:
+    def _diagnose_again(self, n_before: int) -> None:
         """Say anew what speaks against the contexts, where some have gone: superfluous ones may have been all that did."""
         raise NotImplementedError

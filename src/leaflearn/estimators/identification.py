@@ -65,7 +65,11 @@ class Identification:
         probability = posterior(evidence)
         context = evidence.argmin(1)
         ordered = np.sort(evidence, 1)
-        margin = ordered[:, 1] - ordered[:, 0] if evidence.shape[1] > 1 else np.full(len(evidence), np.inf)
+        margin = (
+            ordered[:, 1] - ordered[:, 0]
+            if evidence.shape[1] > 1
+            else np.full(len(evidence), np.inf)
+        )
         if abstain:
             context = np.where(is_new | (probability.max(1) < SURE), -1, context)
         return cls(groups, context, probability, margin, novelty, is_new)

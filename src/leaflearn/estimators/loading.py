@@ -7,19 +7,31 @@ from typing import Any
 
 import numpy as np
 
-from leaflearn.core.grouped_data import Examples
+from leaflearn.core.grouped_data import GroupedData
 from leaflearn.engines.engine import choose_engine
 from leaflearn.estimators.classifier import LeafClassifier
 from leaflearn.estimators.model_io import CLASSES, YOURS, rebuild_local_models
 from leaflearn.estimators.regressor import LeafRegressor
-from leaflearn.estimators.saving import FITTED, STATE
-from leaflearn.persistence import Model, expecting, from_json, read_model, table_from_json, unpack_arrays
+from leaflearn.estimators.saving import FITTED, SAVED_AS, STATE
+from leaflearn.persistence import (
+    Model,
+    expecting,
+    from_json,
+    read_model,
+    table_from_json,
+    unpack_arrays,
+)
 from leaflearn.persistence.values import Arrays
 
-ESTIMATORS: dict[str, type[Any]] = {"LeafClassifier": LeafClassifier, "LeafRegressor": LeafRegressor}
+ESTIMATORS: dict[str, type[Any]] = {
+    "LeafClassifier": LeafClassifier,
+    "LeafRegressor": LeafRegressor,
+}
 
 
-def load(folder: str | Path, local_model: Any = None, **parameters: Any) -> LeafClassifier | LeafRegressor:
+def load(
+    folder: str | Path, local_model: Any = None, **parameters: Any
+) -> LeafClassifier | LeafRegressor:
     """Load an estimator that was saved with `save`; no code in the folder is run.
 
     Parameters
@@ -54,7 +66,9 @@ def load(folder: str | Path, local_model: Any = None, **parameters: Any) -> Leaf
     return rebuild_estimator(read_model(folder), local_model, **parameters)
 
 
-def rebuild_estimator(model: Model, local_model: Any = None, **parameters: Any) -> LeafClassifier | LeafRegressor:
+def rebuild_estimator(
+    model: Model, local_model: Any = None, **parameters: Any
+) -> LeafClassifier | LeafRegressor:
     """The estimator of a model folder that was read; the arguments are those of `load`.
 
     Examples
@@ -65,7 +79,9 @@ def rebuild_estimator(model: Model, local_model: Any = None, **parameters: Any) 
     ValueError: The model folder holds no estimator; give one that an estimator's save wrote.
     """
     if "estimator" not in model.sections:
-        raise ValueError("The model folder holds no estimator; give one that an estimator's save wrote.")
+        raise ValueError(
+            "The model folder holds no estimator; give one that an estimator's save wrote."
+        )
     given = parameters if local_model is None else {"local_model": local_model, **parameters}
     section, arrays = model.sections["estimator"], unpack_arrays(model.part(FITTED), FITTED)
     with expecting("an estimator of leaflearn"):
@@ -77,10 +93,13 @@ def rebuild_estimator(model: Model, local_model: Any = None, **parameters: Any) 
         if kind != "refit" and choose_engine(estimator.local_model) != kind:
             raise ValueError(f"local models of kind {kind!r} belong to another local_model")
         for name in STATE:
-            if name in section["fitted"]:
-                setattr(estimator, name, from_json(section["fitted"][name], arrays, CLASSES))
-        estimator.memory_ = _rebuild_memory(section["memory"], arrays)
-    estimator._local_models = rebuild_local_models(estimator, model, section["local_models"], arrays)
+            key = SAVED_AS.get(name, name)
+            if key in section["fitted"]:
+                setattr(estimator, name, from_json(section["fitted"][key], arrays, CLASSES))
+        estimator.replay_buffer_ = _rebuild_replay_buffer(section["memory"], arrays)
+    estimator._local_models = rebuild_local_models(
+        estimator, model, section["local_models"], arrays
+    )
     estimator.local_models_ = estimator._local_models.models
     with expecting("an estimator of leaflearn"):
         _check_shapes(estimator)
@@ -90,49 +109,74 @@ def rebuild_estimator(model: Model, local_model: Any = None, **parameters: Any) 
 def _refuse_parameters(estimator: Any, kind: str, given: dict[str, Any]) -> None:
     strange = [name for name in given if name not in estimator.get_params(deep=False)]
     if strange:
-        raise ValueError(f"{strange[0]} is no parameter of {type(estimator).__name__}; leave it out.")
+        raise ValueError(
+            f"{strange[0]} is no parameter of {type(estimator).__name__}; leave it out."
+        )
     if "local_model" in given and kind != "module":
-        raise ValueError("local_model was given, but the folder holds the local models themselves; leave it out.")
+        raise ValueError(
+            "local_model was given, but the folder holds the local models themselves; leave it out."
+        )
     if "local_model" in given and choose_engine(given["local_model"]) != "module":
-        raise ValueError(f"local_model={given['local_model']!r}, but a factory of torch modules was expected, the one of the fit.")
+        raise ValueError(
+            f"local_model={given['local_model']!r}, but a factory of torch modules was expected, the one of the fit."
+        )
 
 
-def _set_parameters(estimator: Any, kind: str, section: dict[str, Any], given: dict[str, Any]) -> None:
+def _set_parameters(
+    estimator: Any, kind: str, section: dict[str, Any], given: dict[str, Any]
+) -> None:
     """The saved parameters, or those that are given instead."""
     with expecting("an estimator of leaflearn"):
         saved = section["parameters"]
-        names = [name for name in estimator.get_params(deep=False) if name not in given and not (name == "local_model" and kind == "refit")]
-        missing = {name: saved[name][YOURS] for name in names if isinstance(saved[name], dict) and YOURS in saved[name]}
-        found = {name: from_json(saved[name], None, CLASSES) for name in names if name not in missing}
+        names = [
+            name
+            for name in estimator.get_params(deep=False)
+            if name not in given and not (name == "local_model" and kind == "refit")
+        ]
+        missing = {
+            name: saved[name][YOURS]
+            for name in names
+            if isinstance(saved[name], dict) and YOURS in saved[name]
+        }
+        found = {
+            name: from_json(saved[name], None, CLASSES) for name in names if name not in missing
+        }
     for name, what in missing.items():
-        raise ValueError(f"The model was saved with {name}={what}, which is code and not in the folder; pass it again: {name}=...")
+        raise ValueError(
+            f"The model was saved with {name}={what}, which is code and not in the folder; pass it again: {name}=..."
+        )
     for name, value in {**found, **given}.items():
         setattr(estimator, name, value)
 
 
-def _rebuild_memory(content: Any, arrays: Arrays) -> Examples | None:
+def _rebuild_replay_buffer(content: Any, arrays: Arrays) -> GroupedData | None:
     if content is None:
         return None
     fields = {name: from_json(value, arrays) for name, value in content.items() if name != "X"}
-    return Examples(X=table_from_json(content["X"], arrays), **fields)
+    return GroupedData(X=table_from_json(content["X"], arrays), **fields)
 
 
 def _check_shapes(estimator: Any) -> None:
     """Refuse state whose pieces do not belong together, before it gives answers that are wrong."""
     m, K = len(estimator.groups_), estimator.n_contexts_
     expected = {
-        **dict.fromkeys(("contexts_", "_sizes", "_is_aside"), (m,)),
+        **dict.fromkeys(("contexts_", "_sizes", "_is_unexplained"), (m,)),
         **dict.fromkeys(("_scores", "probabilities_"), (m, K)),
         **dict.fromkeys(("usage_", "context_order_"), (K,)),
     }
     for name, shape in expected.items():
         if getattr(estimator, name).shape != shape:
             raise ValueError(f"{name} is not of shape {shape}")
-    if not len(estimator.local_models_) == len(estimator._held_out.losses) == K >= 1 or _outside(estimator.contexts_, K):
+    if not len(estimator.local_models_) == len(estimator._held_out.losses) == K >= 1 or _outside(
+        estimator.contexts_, K
+    ):
         raise ValueError(f"there are not {K} contexts")
-    memory = estimator.memory_
-    if memory is not None and ({memory.X.shape[0], len(memory.y), len(memory.row)} != {len(memory.group)} or _outside(memory.group, m)):
-        raise ValueError("memory_ holds rows of other groups")
+    memory = estimator.replay_buffer_
+    if memory is not None and (
+        {memory.X.shape[0], len(memory.y), len(memory.row)} != {len(memory.group)}
+        or _outside(memory.group, m)
+    ):
+        raise ValueError("replay_buffer_ holds rows of other groups")
 
 
 def _outside(numbers: Any, end: int) -> bool:

@@ -54,7 +54,9 @@ class Answers(nn.Module):
 
     def __init__(self, networks: NetworkModels, y_shape: tuple[int, ...]) -> None:
         super().__init__()
-        self.networks = nn.ModuleList(copy.deepcopy(networks.models))  # the exporter moves them to the processor
+        self.networks = nn.ModuleList(
+            copy.deepcopy(networks.models)
+        )  # the exporter moves them to the processor
         self.is_classifier, self.y_shape = networks.is_classifier, y_shape
         self.x_scaling = None if networks.x_scaling is None else _ScalingLayer(networks.x_scaling)
         self.y_scaling = None if networks.y_scaling is None else _ScalingLayer(networks.y_scaling)
@@ -80,7 +82,9 @@ def export_onnx(estimator: Any, folder: str | Path) -> None:
     networks = estimator._local_models
     if not isinstance(networks, NetworkModels):
         kind = type(estimator.local_model).__name__
-        raise ValueError(f"export_onnx needs networks, but the local models are scikit-learn's {kind}; use save, which keeps them.")
+        raise ValueError(
+            f"export_onnx needs networks, but the local models are scikit-learn's {kind}; use save, which keeps them."
+        )
     onnx = _import_onnx()
     graph = onnx.utils.Extractor(onnx.load_from_string(_trace(estimator, networks)))
     files = {}
@@ -102,15 +106,21 @@ def _import_onnx() -> Any:
         import onnx.utils
         import onnxscript  # noqa: F401  torch needs it
     except ImportError as error:
-        raise ImportError(f"export_onnx needs the package {error.name}; install it with: pip install 'leaflearn[onnx]'.") from None
+        raise ImportError(
+            f"export_onnx needs the package {error.name}; install it with: pip install 'leaflearn[onnx]'."
+        ) from None
     return onnx
 
 
 def _trace(estimator: Any, networks: NetworkModels) -> bytes:
     """The graph of all answers, for any number of rows."""
     answers = Answers(networks, () if networks.is_classifier else estimator._y_shape).cpu().eval()
-    is_own = networks.x_scaling is not None  # the default networks take double precision, modules of the user's single
-    example = torch.zeros(2, *estimator._input_shape, dtype=torch.float64 if is_own else torch.float32)
+    is_own = (
+        networks.x_scaling is not None
+    )  # the default networks take double precision, modules of the user's single
+    example = torch.zeros(
+        2, *estimator._input_shape, dtype=torch.float64 if is_own else torch.float32
+    )
     with _quietly():
         program = torch.onnx.export(
             answers,
@@ -148,7 +158,11 @@ def _describe(estimator: Any) -> dict[str, str]:
 
 def _refuse_other_files(folder: Path) -> None:
     if not folder.is_dir():
-        raise NotADirectoryError(f"Cannot export to '{folder}': it is a file, and a folder is needed.")
+        raise NotADirectoryError(
+            f"Cannot export to '{folder}': it is a file, and a folder is needed."
+        )
     for name in sorted(os.listdir(folder)):
         if not FILE.fullmatch(name):
-            raise ValueError(f"Cannot export to '{folder}': '{name}' is there, which is no export of leaflearn; choose another folder.")
+            raise ValueError(
+                f"Cannot export to '{folder}': '{name}' is there, which is no export of leaflearn; choose another folder."
+            )

@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted
 
-from leaflearn.diagnostics.identifiability import warn_of_few_answers
+from leaflearn.diagnostics.identifiability import warn_about_few_answers
 from leaflearn.estimators.classifier import LeafClassifier
 from leaflearn.estimators.identification import Identification
 
@@ -60,12 +60,24 @@ class LeafRanker(BaseEstimator):
     ['tea', 'wine']
     """
 
-    def __init__(self, n_contexts: int | Literal["auto"] = "auto", *, strength: float = 1.0, random_state: int | None = None) -> None:
+    def __init__(
+        self,
+        n_contexts: int | Literal["auto"] = "auto",
+        *,
+        strength: float = 1.0,
+        random_state: int | None = None,
+    ) -> None:
         self.n_contexts = n_contexts
         self.strength = strength
         self.random_state = random_state
 
-    def fit(self, winner: Any, loser: Any, workers: Any, items: Mapping[Any, Sequence[float]] | None = None) -> Self:
+    def fit(
+        self,
+        winner: Any,
+        loser: Any,
+        workers: Any,
+        items: Mapping[Any, Sequence[float]] | None = None,
+    ) -> Self:
         """Find the contexts.
 
         Parameters
@@ -92,16 +104,29 @@ class LeafRanker(BaseEstimator):
             raise ValueError(
                 f"Answer {int(np.flatnonzero(same)[0])} compares {winner[same].tolist()[0]!r} with itself; leave such answers out."
             )
-        self.items_ = np.unique(np.concatenate([winner, loser]) if items is None else np.asarray(list(items)))
+        self.items_ = np.unique(
+            np.concatenate([winner, loser]) if items is None else np.asarray(list(items))
+        )
         self._features = self._describe(items)
         X, y = self._differences(winner, loser)
         model = LogisticRegression(C=self.strength, fit_intercept=False, max_iter=500)
-        self.leaf_ = LeafClassifier(self.n_contexts, local_model=model, random_state=self.random_state).fit(X, y, groups=workers)
-        for name in ("n_contexts_", "groups_", "contexts_", "probabilities_", "usage_", "converged_"):
+        self.leaf_ = LeafClassifier(
+            self.n_contexts, local_model=model, random_state=self.random_state
+        ).fit(X, y, groups=workers)
+        for name in (
+            "n_contexts_",
+            "groups_",
+            "contexts_",
+            "probabilities_",
+            "usage_",
+            "converged_",
+        ):
             setattr(self, name, getattr(self.leaf_, name))
         self._warn_if_too_few(workers)
         coefficients = np.stack([local.coef_[0] for local in self.leaf_.local_models_])
-        utilities = coefficients @ self._features.T  #                                        (K, n_items)
+        utilities = (
+            coefficients @ self._features.T
+        )  #                                        (K, n_items)
         self.utilities_ = utilities - utilities.mean(axis=1, keepdims=True)
         return self
 
@@ -120,7 +145,9 @@ class LeafRanker(BaseEstimator):
         """Share of the pairs of items that two contexts order differently, shape (n_contexts_, n_contexts_)."""
         check_is_fitted(self, "utilities_")
         first, second = np.triu_indices(len(self.items_), k=1)
-        order = np.sign(self.utilities_[:, first] - self.utilities_[:, second])  #            (K, pairs)
+        order = np.sign(
+            self.utilities_[:, first] - self.utilities_[:, second]
+        )  #            (K, pairs)
         return np.asarray((order[:, None] * order[None] < 0).mean(axis=-1))
 
     def choose(self) -> Any:
@@ -152,7 +179,9 @@ class LeafRanker(BaseEstimator):
         unknown = self.items_[places] != np.stack([winner, loser])
         if unknown.any():
             item = np.stack([winner, loser])[unknown].tolist()[0]
-            raise ValueError(f"Item {item!r} is not known; items are those that were fitted, or described in `items`.")
+            raise ValueError(
+                f"Item {item!r} is not known; items are those that were fitted, or described in `items`."
+            )
         first_won = np.arange(len(winner)) % 2 == 0
         gain = self._features[places[0]] - self._features[places[1]]
         return np.where(first_won[:, None], gain, -gain), first_won.astype(int)
@@ -160,4 +189,6 @@ class LeafRanker(BaseEstimator):
     def _warn_if_too_few(self, workers: Array) -> None:
         """Yes or no tells little: K tastes can be told apart from answers to the same questions only where workers give 2K - 1 of them."""
         sizes = np.unique(workers, return_counts=True)[1]
-        warn_of_few_answers(sizes, self.leaf_.n_contexts_, 2 * self.leaf_.n_contexts_ - 1, "workers", "worker")
+        warn_about_few_answers(
+            sizes, self.leaf_.n_contexts_, 2 * self.leaf_.n_contexts_ - 1, "workers", "worker"
+        )

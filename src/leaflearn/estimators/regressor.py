@@ -10,7 +10,7 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils import column_or_1d, get_tags
 
-from leaflearn.core.grouped_data import Examples
+from leaflearn.core.grouped_data import GroupedData
 from leaflearn.engines.fitted_state import Fitting
 from leaflearn.engines.local_models import NetworkModels
 from leaflearn.estimators.base import BaseLeaf
@@ -117,13 +117,13 @@ class LeafRegressor(RegressorMixin, BaseLeaf):
         `RecoveryWarning` says what speaks against it and what to do.
     stability_ : float
         Share of groups, weighed by how clearly they tell, on which the least agreeing of the equally good starts agrees with the fit.
-        Like `converged_` it is found anew where `prune` or `merge` removed a context, from the rows in `memory_` and without the other
+        Like `converged_` it is found anew where `prune` or `merge` removed a context, from the rows in `replay_buffer_` and without the other
         starts, which had other contexts; `partial_fit` leaves both as they were, and all three leave `restarts_`.
     init_ : str
         How the start was made, and why.
     outliers_ : ndarray of shape (n_samples,)
         Rows that seem to belong to another context than their group's; they were left out. None are looked for where they are few.
-    memory_ : leaflearn.core.grouped_data.Examples
+    replay_buffer_ : leaflearn.core.grouped_data.GroupedData
         At most 2,000 of the training rows, groups of each context in turn, from which `prune`, `merge` and `partial_fit` learn on. They are
         pickled with the estimator; set it to None to forget them, after which none of the three can train.
     selection_ : dict of arrays
@@ -191,12 +191,16 @@ class LeafRegressor(RegressorMixin, BaseLeaf):
         """
         return self._score(r2_score, X, y, groups, sample_weight)
 
-    def _noise(self, fitting: Fitting, examples: Examples) -> float:
-        variance = fitting.scores.min(1).sum() / len(examples.y)  # of the residuals, a row and an output
+    def _noise(self, fitting: Fitting, examples: GroupedData) -> float:
+        variance = fitting.scores.min(1).sum() / len(
+            examples.y
+        )  # of the residuals, a row and an output
         # A row's loss is the mean over its outputs, its log-likelihood a sum over them.
         return 2.0 * max(variance, FLOOR * self._constant_loss) / examples.n_outputs
 
-    def _empirical_error(self, mean_losses: NDArray[np.float64], examples: Examples | None) -> float:
+    def _empirical_error(
+        self, mean_losses: NDArray[np.float64], examples: GroupedData | None
+    ) -> float:
         """The squared error in the units of y; for a loss of the user's own, and for modules that see y as it is, the loss of training."""
         if self._engine == "module" or self.loss not in ("auto", "squared"):
             return float(mean_losses.mean())
@@ -206,11 +210,17 @@ class LeafRegressor(RegressorMixin, BaseLeaf):
             assert isinstance(self._local_models, NetworkModels)
             assert self._local_models.y_scaling is not None
             return float(mean_losses.mean() * self._local_models.y_scaling.scale[0] ** 2)
-        outputs = self._local_models.outputs(examples.X)[np.arange(len(examples.y)), self.contexts_[examples.group]]
+        outputs = self._local_models.outputs(examples.X)[
+            np.arange(len(examples.y)), self.contexts_[examples.group]
+        ]
         return self._mean_over_groups(np.square(outputs - examples.y).mean(1), examples)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.regressor_tags.poor_score = True  # two contexts are wrong for the plain problems of scikit-learn's checks
-        tags.target_tags.multi_output = self._engine != "refit" or get_tags(self.local_model).target_tags.multi_output
+        tags.regressor_tags.poor_score = (
+            True  # two contexts are wrong for the plain problems of scikit-learn's checks
+        )
+        tags.target_tags.multi_output = (
+            self._engine != "refit" or get_tags(self.local_model).target_tags.multi_output
+        )
         return tags

@@ -16,7 +16,7 @@ class SharedModels:
         """Save the fitted estimator as a folder that is safe to share; `leaflearn.load` reads it again.
 
         The folder holds JSON, safetensors and, for scikit-learn local models, skops; never a pickle. It is written whole or not at all. An
-        older model there is replaced, anything else is refused. The rows in `memory_` are saved too; set it to None to leave them out.
+        older model there is replaced, anything else is refused. The rows in `replay_buffer_` are saved too; set it to None to leave them out.
 
         Parameters
         ----------

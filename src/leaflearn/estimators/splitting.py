@@ -40,12 +40,16 @@ class WithinGroupKFold(BaseCrossValidator):
 
     __metadata_request__split = {"groups": True}  # as GroupKFold does
 
-    def __init__(self, n_splits: int = 5, *, shuffle: bool = False, random_state: Any = None) -> None:
+    def __init__(
+        self, n_splits: int = 5, *, shuffle: bool = False, random_state: Any = None
+    ) -> None:
         self.n_splits = n_splits
         self.shuffle = shuffle
         self.random_state = random_state
 
-    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    def split(
+        self, X: Any, y: Any = None, groups: Any = None
+    ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
         """Yield the rows to train on and the rows to test on, once for each fold."""
         fold = self._deal(len(X) if not hasattr(X, "shape") else X.shape[0], groups)
         for k in range(self.n_splits):
@@ -58,17 +62,25 @@ class WithinGroupKFold(BaseCrossValidator):
     def _deal(self, n_rows: int, groups: Any) -> NDArray[np.intp]:
         """The fold in which each row is tested, -1 for rows that are always trained on."""
         if groups is None:
-            raise ValueError("groups is None, but WithinGroupKFold holds rows of every group out and needs the group of each row.")
+            raise ValueError(
+                "groups is None, but WithinGroupKFold holds rows of every group out and needs the group of each row."
+            )
         if self.n_splits < 2:
             raise ValueError(f"n_splits={self.n_splits}, but at least 2 folds are needed.")
         labels, group = encode_groups(groups, n_rows)
         size = np.bincount(group)
         if size.max() < 2:
-            raise ValueError("every group has a single row, so nothing can be held out within groups; use KFold instead.")
+            raise ValueError(
+                "every group has a single row, so nothing can be held out within groups; use KFold instead."
+            )
         random = check_random_state(self.random_state)
         position = position_in_group(group, random.permutation(n_rows) if self.shuffle else None)
         # Small groups start at different folds, else the first folds would get all of their rows.
-        first = random.randint(self.n_splits, size=len(labels)) if self.shuffle else np.arange(len(labels))
+        first = (
+            random.randint(self.n_splits, size=len(labels))
+            if self.shuffle
+            else np.arange(len(labels))
+        )
         fold = (position + first[group]) % self.n_splits
         fold[size[group] == 1] = -1
         return fold

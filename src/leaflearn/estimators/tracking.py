@@ -51,7 +51,9 @@ class TensorBoardCallback(Callback):
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError as error:
-            raise ImportError("TensorBoardCallback needs tensorboard; install it with `pip install leaflearn[tracking]`.") from error
+            raise ImportError(
+                "TensorBoardCallback needs tensorboard; install it with `pip install leaflearn[tracking]`."
+            ) from error
         self._writer: Any = SummaryWriter(folder)
 
     def on_epoch(self, training: Training) -> None:
@@ -74,9 +76,14 @@ class MLflowCallback(Callback):
         try:
             import mlflow
         except ImportError as error:
-            raise ImportError("MLflowCallback needs mlflow; install it with `pip install leaflearn[tracking]`.") from error
+            raise ImportError(
+                "MLflowCallback needs mlflow; install it with `pip install leaflearn[tracking]`."
+            ) from error
         self._mlflow: Any = mlflow
 
     def on_epoch(self, training: Training) -> None:
         """Log the latest epoch."""
-        self._mlflow.log_metrics({name: value for name, value in curves(training).items() if np.isfinite(value)}, step=training.epoch)
+        self._mlflow.log_metrics(
+            {name: value for name, value in curves(training).items() if np.isfinite(value)},
+            step=training.epoch,
+        )

@@ -48,18 +48,24 @@ def check_X(estimator: Any, X: Any, *, reset: bool, engine: str) -> Any:
         allow_nd=engine == "module",
     )
     if not tags.allow_nan:
-        refuse_non_finite(X.data if hasattr(X, "tocsr") else X, "X", getattr(estimator, "feature_names_in_", None))
+        refuse_non_finite(
+            X.data if hasattr(X, "tocsr") else X, "X", getattr(estimator, "feature_names_in_", None)
+        )
     return X
 
 
 def _refuse_columns(X: Any) -> None:
     """Name the columns of a frame that a network cannot take."""
     if not len(X.columns):
-        raise ValueError(f"X is a frame of shape {tuple(X.shape)} without columns, but at least one column of numbers was expected.")
+        raise ValueError(
+            f"X is a frame of shape {tuple(X.shape)} without columns, but at least one column of numbers was expected."
+        )
     strange = [str(name) for name in X.columns if not _is_numeric(X[name])]
     if strange:
         shown = ", ".join(map(repr, strange[:5])) + (", ..." if len(strange) > 5 else "")
-        raise ValueError(f"X holds columns that are not numbers ({shown}); encode them as numbers or leave them out.")
+        raise ValueError(
+            f"X holds columns that are not numbers ({shown}); encode them as numbers or leave them out."
+        )
 
 
 def _is_numeric(column: Any) -> bool:
@@ -77,14 +83,20 @@ def check_regression_y(y: Any, name: str) -> NDArray[np.float64]:
     """Check the targets of a regressor: finite numbers, shape (n_samples,) or (n_samples, n_outputs)."""
     y = np.asarray(_refuse_missing_y(y, name))
     if y.ndim not in (1, 2) or y.size == 0:
-        raise ValueError(f"y has shape {y.shape}, but numbers of shape (n_samples,) or (n_samples, n_outputs) were expected.")
+        raise ValueError(
+            f"y has shape {y.shape}, but numbers of shape (n_samples,) or (n_samples, n_outputs) were expected."
+        )
     if y.dtype.kind == "c":
-        raise ValueError("Complex data not supported: y holds complex numbers, but real ones were expected.")
+        raise ValueError(
+            "Complex data not supported: y holds complex numbers, but real ones were expected."
+        )
     try:
         y = y.astype(np.float64)
     except (TypeError, ValueError):
         example = y.ravel()[:1].tolist()[0]
-        raise ValueError(f"y holds {example!r}, but {name} needs numbers; use LeafClassifier for labels.") from None
+        raise ValueError(
+            f"y holds {example!r}, but {name} needs numbers; use LeafClassifier for labels."
+        ) from None
     refuse_non_finite(y, "y")
     return y
 
@@ -99,7 +111,9 @@ def check_classification_y(y: Any, name: str) -> NDArray[Any]:
     """Check the labels of a classifier: one label for each row, of any type that can be compared, none missing."""
     y = column_or_1d(_refuse_missing_y(y, name), warn=True)
     if y.dtype.kind == "O" and count_missing(y):
-        raise ValueError(f"y holds {count_missing(y)} missing labels; leave these rows out, or give them a label of their own.")
+        raise ValueError(
+            f"y holds {count_missing(y)} missing labels; leave these rows out, or give them a label of their own."
+        )
     if y.dtype.kind == "f":
         refuse_non_finite(y, "y")
     check_classification_targets(y)
@@ -112,9 +126,13 @@ def check_weights(sample_weight: Any, X: Any) -> NDArray[np.float64] | None:
         return None
     sample_weight = np.asarray(to_numpy(sample_weight))
     if not np.any(sample_weight):
-        raise ValueError("sample_weight is zero for every row, so there is nothing to learn from; give at least one row a positive weight.")
+        raise ValueError(
+            "sample_weight is zero for every row, so there is nothing to learn from; give at least one row a positive weight."
+        )
     weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True, dtype=np.float64)
-    return weight / weight.max()  # only ratios count, and single precision must be able to hold them
+    return (
+        weight / weight.max()
+    )  # only ratios count, and single precision must be able to hold them
 
 
 def check_rows(X: Any, y: Any) -> None:
@@ -138,5 +156,9 @@ def refuse_non_finite(values: NDArray[Any], name: str, columns: NDArray[Any] | N
     count = int(bad.sum())
     if count:
         first = np.argwhere(bad)[0]
-        where = f"row {first[0]}" + "".join(f", column {i if columns is None else repr(columns[i])}" for i in first[1:2])
-        raise ValueError(f"{name} holds {count} NaN or infinite values, the first in {where}; impute them or leave these rows out.")
+        where = f"row {first[0]}" + "".join(
+            f", column {i if columns is None else repr(columns[i])}" for i in first[1:2]
+        )
+        raise ValueError(
+            f"{name} holds {count} NaN or infinite values, the first in {where}; impute them or leave these rows out."
+        )

@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 MOST_DIRECTIONS = 100  # that a sparse matrix with more columns is thrown onto
-COLUMNS_AT_ONCE = 10_000  # of a sparse matrix: directions for a million columns would not fit into memory
+COLUMNS_AT_ONCE = (
+    10_000  # of a sparse matrix: directions for a million columns would not fit into memory
+)
 MOST_VALUES = 20  # of a column of text that get a column each; the others have zeros in all of them
 
 
@@ -45,7 +47,11 @@ def as_numbers(X: Any) -> NDArray[np.floating] | None:
 def _from_sparse(X: Any) -> NDArray[np.floating]:
     if X.shape[1] <= MOST_DIRECTIONS:
         return np.asarray(X.toarray(), dtype=np.float64)
-    rng, columns, thrown = np.random.default_rng(0), X.tocsc(), np.zeros((X.shape[0], MOST_DIRECTIONS))
+    rng, columns, thrown = (
+        np.random.default_rng(0),
+        X.tocsc(),
+        np.zeros((X.shape[0], MOST_DIRECTIONS)),
+    )
     for start in range(0, X.shape[1], COLUMNS_AT_ONCE):
         part = columns[:, start : start + COLUMNS_AT_ONCE]
         thrown += part @ rng.normal(size=(part.shape[1], MOST_DIRECTIONS))

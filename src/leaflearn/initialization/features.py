@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 MOST_DIRECTIONS = 30  # of inputs with more columns, such as pictures, the directions in which they differ most are kept
-N_WAVES = 50
+N_FOURIER_FEATURES = 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,13 +58,13 @@ class Projection:
 
 
 @dataclass(frozen=True, eq=False)
-class Waves:
+class RandomFourierFeatures:
     """A constant, the columns themselves, and random waves over them.
 
     Examples
     --------
     >>> z = torch.zeros(4, 2, dtype=torch.float64)
-    >>> Waves.of(z, 0.5, torch.Generator().manual_seed(0))(z).shape
+    >>> RandomFourierFeatures.of(z, 0.5, torch.Generator().manual_seed(0))(z).shape
     torch.Size([4, 53])
     """
 
@@ -73,15 +73,23 @@ class Waves:
     spread: Tensor
 
     @classmethod
-    def of(cls, z: Tensor, scale: float, generator: torch.Generator) -> Waves:
+    def of(cls, z: Tensor, scale: float, generator: torch.Generator) -> RandomFourierFeatures:
         """Waves over the columns `z` (N, d) whose length is `scale` times the spread of these."""
         spread = z.var(0, correction=0).sum().sqrt().clamp(min=1e-12)
-        directions = torch.randn(z.shape[1], N_WAVES, generator=generator, dtype=z.dtype) / (scale * spread)
-        return cls(directions, torch.rand(N_WAVES, generator=generator, dtype=z.dtype) * 2 * torch.pi, spread)
+        directions = torch.randn(
+            z.shape[1], N_FOURIER_FEATURES, generator=generator, dtype=z.dtype
+        ) / (scale * spread)
+        return cls(
+            directions,
+            torch.rand(N_FOURIER_FEATURES, generator=generator, dtype=z.dtype) * 2 * torch.pi,
+            spread,
+        )
 
     def __call__(self, z: Tensor) -> Tensor:
         """Features of the rows, (N, F)."""
-        waves = torch.cos(z @ self.directions + self.phases) * (2 / N_WAVES) ** 0.5  # together about as large as the constant
+        waves = (
+            torch.cos(z @ self.directions + self.phases) * (2 / N_FOURIER_FEATURES) ** 0.5
+        )  # together about as large as the constant
         return torch.cat([torch.ones_like(z[:, :1]), z / self.spread, waves], 1)
 
 

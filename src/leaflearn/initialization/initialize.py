@@ -9,57 +9,83 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from leaflearn.core.grouped_data import Examples
+from leaflearn.core.grouped_data import GroupedData
 from leaflearn.initialization.columns import as_numbers
 from leaflearn.initialization.criteria import Criteria
-from leaflearn.initialization.item_surrogate import ItemReading, find_items, start_from_items
+from leaflearn.initialization.item_surrogate import ItemSurrogate, find_items, start_from_items
 from leaflearn.initialization.start import Start, find_start
-from leaflearn.initialization.surrogate import Reading
+from leaflearn.initialization.surrogate import SmoothSurrogate
 from leaflearn.initialization.wrong_labels import find_wrong_labels
 
 
-def starts_from_conflict(estimator: Any) -> bool:
+def uses_surrogate_start(estimator: Any) -> bool:
     """Does the estimator want its contexts read off the conflict, and not only their number?
 
     Examples
     --------
     >>> from leaflearn import LeafRegressor
-    >>> starts_from_conflict(LeafRegressor()), starts_from_conflict(LeafRegressor(allocation="hard"))
+    >>> uses_surrogate_start(LeafRegressor()), uses_surrogate_start(LeafRegressor(allocation="hard"))
     (True, False)
     """
-    return estimator.init in ("conflict", "seeded") or (estimator.init == "auto" and estimator.allocation == "annealed")
+    return estimator.init in ("conflict", "seeded") or (
+        estimator.init == "auto" and estimator.allocation == "annealed"
+    )
 
 
-def find_start_for(estimator: Any, examples: Examples, random_state: np.random.RandomState) -> Start | None:
+def initialize(
+    estimator: Any, examples: GroupedData, random_state: np.random.RandomState
+) -> Start | None:
     """Contexts read off the conflict, where the estimator asks for them.
 
     Examples
     --------
     >>> from leaflearn import LeafRegressor
     >>> x, group = np.linspace(-1, 1, 40)[:, None], np.arange(40) % 10
-    >>> rows = Examples(x, np.where(group[:, None] % 2, x, -x), group, np.arange(40), None, 1, False)
-    >>> find_start_for(LeafRegressor(2), rows, np.random.RandomState(0)).is_trusted
+    >>> rows = GroupedData(x, np.where(group[:, None] % 2, x, -x), group, np.arange(40), None, 1, False)
+    >>> initialize(LeafRegressor(2), rows, np.random.RandomState(0)).is_trusted
     True
-    >>> find_start_for(LeafRegressor(2, allocation="hard"), rows, np.random.RandomState(0)) is None
+    >>> initialize(LeafRegressor(2, allocation="hard"), rows, np.random.RandomState(0)) is None
     True
     """
     is_open = estimator.n_contexts == "auto"
-    x = as_numbers(examples.X) if (is_open or starts_from_conflict(estimator)) and estimator.n_contexts != 1 else None
+    x = (
+        as_numbers(examples.X)
+        if (is_open or uses_surrogate_start(estimator)) and estimator.n_contexts != 1
+        else None
+    )
     if x is None:
         return None
     n_contexts = None if is_open else int(estimator.n_contexts)
     seed = int(random_state.randint(2**31 - 1))
     items = find_items(examples.X, examples.group)
     if items is not None:
-        return start_from_items(items, examples.y, examples.group, n_contexts, examples.n_classes, seed)
+        return start_from_items(
+            items, examples.y, examples.group, n_contexts, examples.n_classes, seed
+        )
     try:
-        start = find_start(x, examples.y, examples.group, n_contexts, examples.n_classes, seed, estimator.init == "seeded")
-        return _mark_wrong_labels(start, x, examples, seed) if examples.is_classifier and start.is_trusted else start
-    except torch.linalg.LinAlgError:  # inputs so far apart that their equations cannot be solved: the search begins at random
+        start = find_start(
+            x,
+            examples.y,
+            examples.group,
+            n_contexts,
+            examples.n_classes,
+            seed,
+            estimator.init == "seeded",
+        )
+        return (
+            _mark_wrong_labels(start, x, examples, seed)
+            if examples.is_classifier and start.is_trusted
+            else start
+        )
+    except (
+        torch.linalg.LinAlgError
+    ):  # inputs so far apart that their equations cannot be solved: the search begins at random
         return None
 
 
-def read_labels(examples: Examples, n_contexts: int, start: Start | None, random_state: np.random.RandomState) -> Start | None:
+def find_label_blocks(
+    examples: GroupedData, n_contexts: int, start: Start | None, random_state: np.random.RandomState
+) -> Start | None:
     """What labels alone tell of the contexts of single rows, whether the fit begins with it or not; None where they tell nothing.
 
     Examples
@@ -67,8 +93,8 @@ def read_labels(examples: Examples, n_contexts: int, start: Start | None, random
     >>> rng = np.random.default_rng(0)
     >>> x, is_side = rng.normal(size=(2000, 2)), rng.integers(2, size=2000)
     >>> y = np.where(is_side, x[:, 0] > 0, 2 + (x[:, 1] > 0)).astype(int)  # left or right, or below or above
-    >>> rows = Examples(x, y, np.arange(2000), np.arange(2000), None, 4, True)
-    >>> read_labels(rows, 2, None, np.random.RandomState(0)).kind
+    >>> rows = GroupedData(x, y, np.arange(2000), np.arange(2000), None, 4, True)
+    >>> find_label_blocks(rows, 2, None, np.random.RandomState(0)).kind
     'labels'
     """
     if not examples.is_classifier or n_contexts == 1 or np.bincount(examples.group).max() > 1:
@@ -76,18 +102,26 @@ def read_labels(examples: Examples, n_contexts: int, start: Start | None, random
     if start is None:
         x, seed = as_numbers(examples.X), int(random_state.randint(2**31 - 1))
         try:
-            start = None if x is None else find_start(x, examples.y, examples.group, n_contexts, examples.n_classes, seed)
+            start = (
+                None
+                if x is None
+                else find_start(x, examples.y, examples.group, n_contexts, examples.n_classes, seed)
+            )
         except torch.linalg.LinAlgError:
             return None
     return start if start is not None and start.kind == "labels" and start.is_trusted else None
 
 
-def _mark_wrong_labels(start: Start, x: NDArray[np.floating], examples: Examples, seed: int) -> Start:
+def _mark_wrong_labels(
+    start: Start, x: NDArray[np.floating], examples: GroupedData, seed: int
+) -> Start:
     """Labels that the rest of their context contradicts are set aside like rows of another context."""
     if np.bincount(examples.group).max() == 1:  # a group keeps its last row
         return start
     is_wrong = find_wrong_labels(x, examples.y, examples.group, start.contexts, seed)
-    return replace(start, is_stranger=is_wrong if start.is_stranger is None else is_wrong | start.is_stranger)
+    return replace(
+        start, is_outlier=is_wrong if start.is_outlier is None else is_wrong | start.is_outlier
+    )
 
 
 def trusted_contexts(estimator: Any, start: Start | None) -> NDArray[np.intp] | None:
@@ -99,7 +133,11 @@ def trusted_contexts(estimator: Any, start: Start | None) -> NDArray[np.intp] | 
     >>> trusted_contexts(LeafRegressor(), Start("conflict", np.array([0, 1]), 0.1, True, "smooth models of 2 contexts leave 3 %"))
     array([0, 1])
     """
-    return start.contexts if start is not None and start.is_trusted and starts_from_conflict(estimator) else None
+    return (
+        start.contexts
+        if start is not None and start.is_trusted and uses_surrogate_start(estimator)
+        else None
+    )
 
 
 def describe_start(estimator: Any, start: Start | None, kept: bool) -> str:
@@ -112,17 +150,19 @@ def describe_start(estimator: Any, start: Start | None, kept: bool) -> str:
     >>> describe_start(LeafRegressor(), start, kept=False)
     'random: smooth models of 2 contexts leave 3 %, but it did not hold'
     """
-    if start is None or not starts_from_conflict(estimator):
+    if start is None or not uses_surrogate_start(estimator):
         return "random"
-    return f"{start.kind if kept else 'random'}: {start.reason}" + ("" if kept or not start.is_trusted else ", but it did not hold")
+    return f"{start.kind if kept else 'random'}: {start.reason}" + (
+        "" if kept or not start.is_trusted else ", but it did not hold"
+    )
 
 
-def tell_selection(start: Start | None) -> dict[str, NDArray[Any]]:
+def describe_selection(start: Start | None) -> dict[str, NDArray[Any]]:
     """What each number of contexts would have given, as columns.
 
     Examples
     --------
-    >>> sorted(tell_selection(None))
+    >>> sorted(describe_selection(None))
     ['error', 'held_out', 'n_contexts']
     """
     counts = [] if start is None else start.counts
@@ -134,18 +174,25 @@ def tell_selection(start: Start | None) -> dict[str, NDArray[Any]]:
     if start is not None and start.reading is not None:
         criteria = [start.reading.measure(c.n_contexts) for c in counts]
         columns |= {name: [getattr(c, name) for c in criteria] for name in Criteria._fields}
-    if start is not None and start.kind == "labels":  # columns of their own: labels hold no rows out, and no error can be compared
-        columns |= {"n_blocks": list(start.mass_variance), "mass_variance": list(start.mass_variance.values())}
+    if (
+        start is not None and start.kind == "labels"
+    ):  # columns of their own: labels hold no rows out, and no error can be compared
+        columns |= {
+            "n_blocks": list(start.mass_variance),
+            "mass_variance": list(start.mass_variance.values()),
+        }
     return {name: np.array(column) for name, column in columns.items()}
 
 
-def read_conflict(examples: Examples, random_state: np.random.RandomState) -> Reading | None:
+def make_surrogate(
+    examples: GroupedData, random_state: np.random.RandomState
+) -> SmoothSurrogate | None:
     """The data as smooth models see them, or as mean answers to items do, for a second opinion; None where neither can.
 
     Examples
     --------
-    >>> rows = Examples(np.zeros((2, 1)), np.zeros((2, 1)), np.array([0, 1]), np.arange(2), None, 1, False)
-    >>> read_conflict(rows, np.random.RandomState(0)) is None  # single rows tell nothing
+    >>> rows = GroupedData(np.zeros((2, 1)), np.zeros((2, 1)), np.array([0, 1]), np.arange(2), None, 1, False)
+    >>> make_surrogate(rows, np.random.RandomState(0)) is None  # single rows tell nothing
     True
     """
     x = as_numbers(examples.X) if np.bincount(examples.group).max() > 1 else None
@@ -154,5 +201,7 @@ def read_conflict(examples: Examples, random_state: np.random.RandomState) -> Re
     seed = int(random_state.randint(2**31 - 1))
     items = find_items(examples.X, examples.group)
     if items is not None:
-        return ItemReading.of_items(x, items, examples.y, examples.group, examples.n_classes, seed)
-    return Reading.of(x, examples.y, examples.group, examples.n_classes, seed)
+        return ItemSurrogate.of_items(
+            x, items, examples.y, examples.group, examples.n_classes, seed
+        )
+    return SmoothSurrogate.of(x, examples.y, examples.group, examples.n_classes, seed)

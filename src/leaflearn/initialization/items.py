@@ -23,7 +23,13 @@ MOST_LOSSES = 5 * 10**6  # of rows in contexts of starts, at once; above it ther
 SOFT_ROUNDS, HARD_ROUNDS = 30, 20
 START_TEMPERATURES = (0.25, 0.125)  # of the targets' variance, in turn over the starts
 DRAWN = 1.0  # answers' worth by which a context's mean is drawn to that of all groups
-HELD_DOWN = (0.5, 1.0, 2.0, 4.0, 8.0)  # answers' worth by which means are drawn to 0: the more, the more answers contradict each other
+HELD_DOWN = (
+    0.5,
+    1.0,
+    2.0,
+    4.0,
+    8.0,
+)  # answers' worth by which means are drawn to 0: the more, the more answers contradict each other
 N_FOLDS = 4  # of the rows of each group, one of which is held out at a time
 
 Floats = NDArray[np.float64]
@@ -70,19 +76,30 @@ class ItemMeans:
     array([ True, False,  True, False,  True, False])
     """
 
-    def __init__(self, item: Codes, y: Floats, group: Codes, seed: int, n_items: int | None = None) -> None:
+    def __init__(
+        self, item: Codes, y: Floats, group: Codes, seed: int, n_items: int | None = None
+    ) -> None:
         self.rows = np.flatnonzero(item >= 0)
-        self.n_groups, self.n_items = int(group.max()) + 1, int(item.max()) + 1 if n_items is None else n_items
+        self.n_groups, self.n_items = (
+            int(group.max()) + 1,
+            int(item.max()) + 1 if n_items is None else n_items,
+        )
         self.item, self.group, self.y = item[self.rows], group[self.rows], y[self.rows]
         self.rng = np.random.default_rng(seed)
         self.sizes = np.maximum(np.bincount(self.group, minlength=self.n_groups), 1)
         shape = (self.n_groups, self.n_items)
         places = (self.group, np.arange(len(self.rows)))
-        self.rows_of_group = csr_array((np.ones(len(self.rows)), places), (self.n_groups, len(self.rows)))
+        self.rows_of_group = csr_array(
+            (np.ones(len(self.rows)), places), (self.n_groups, len(self.rows))
+        )
         columns = [np.ones(len(self.rows)), *self.y.T]
-        self.sums = [csr_array((column, (self.group, self.item)), shape) for column in columns]  # answers, then targets   (m, I)
+        self.sums = [
+            csr_array((column, (self.group, self.item)), shape) for column in columns
+        ]  # answers, then targets   (m, I)
         cell = np.unique(self.group * self.n_items + self.item, return_inverse=True)[1]
-        self.own = [np.bincount(cell, column)[cell] for column in columns]  # what the row's own group said of its item        (N,)
+        self.own = [
+            np.bincount(cell, column)[cell] for column in columns
+        ]  # what the row's own group said of its item        (N,)
         errors = {ridge: np.square(self.y - self._predict_all(ridge)).mean() for ridge in HELD_DOWN}
         self.ridge = min(errors, key=lambda ridge: errors[ridge])
         self.pooled = self._predict_all(self.ridge)
@@ -92,9 +109,13 @@ class ItemMeans:
         if n_contexts == 1:
             return self.judge(np.zeros(self.n_groups, dtype=np.intp), 1)
         n_starts = max(2, min(n_starts, MOST_LOSSES // (n_contexts * len(self.rows))))
-        contexts = self._anneal(n_contexts, n_starts)  #                                                    (R, m)
+        contexts = self._anneal(
+            n_contexts, n_starts
+        )  #                                                    (R, m)
         for _ in range(HARD_ROUNDS):
-            losses = self._group_losses(np.eye(n_contexts)[contexts].swapaxes(1, 2))  #                     (R, K, m)
+            losses = self._group_losses(
+                np.eye(n_contexts)[contexts].swapaxes(1, 2)
+            )  #                     (R, K, m)
             before, contexts = contexts, losses.argmin(1)
             if np.array_equal(before, contexts):
                 break
@@ -107,12 +128,19 @@ class ItemMeans:
 
     def answer(self, contexts: Codes, n_contexts: int, item: Codes) -> Floats:
         """The mean answer of each context to each of these items, 0 where there is none, (K, n, D)."""
-        count, *sums = ((each.T @ np.eye(n_contexts)[contexts]).T for each in self.sums)  #                 (K, I) each
-        total = np.stack([each.sum(0) for each in self.sums[1:]], axis=-1) / (self.sums[0].sum(0) + self.ridge)[:, None]
-        means = (np.stack(sums, axis=-1) + DRAWN * total) / (count + DRAWN + self.ridge)[..., None]  #                   (K, I, D)
+        count, *sums = (
+            (each.T @ np.eye(n_contexts)[contexts]).T for each in self.sums
+        )  #                 (K, I) each
+        total = (
+            np.stack([each.sum(0) for each in self.sums[1:]], axis=-1)
+            / (self.sums[0].sum(0) + self.ridge)[:, None]
+        )
+        means = (np.stack(sums, axis=-1) + DRAWN * total) / (count + DRAWN + self.ridge)[
+            ..., None
+        ]  #                   (K, I, D)
         return np.where((item >= 0)[:, None], means[:, item], 0.0)
 
-    def foretell(self, n_contexts: int) -> Floats:
+    def held_out_losses(self, n_contexts: int) -> Floats:
         """Mean loss of rows that were held out before contexts were looked for, of each group, nan where it has no others, (m,).
 
         A search that has seen a row puts groups together because they agree on it. So each fold is searched anew.
@@ -120,7 +148,9 @@ class ItemMeans:
         losses = np.full(len(self.group), np.nan)
         for held, part in self._folds:
             contexts = part.search(n_contexts, FEWER_STARTS).contexts
-            answers = part.answer(contexts, n_contexts, self.item[held])[contexts[self.group[held]], np.arange(len(held))]
+            answers = part.answer(contexts, n_contexts, self.item[held])[
+                contexts[self.group[held]], np.arange(len(held))
+            ]
             losses[held] = np.square(self.y[held] - answers).sum(-1)
         is_there = np.isfinite(losses)
         count = np.bincount(self.group[is_there], minlength=self.n_groups)
@@ -135,7 +165,13 @@ class ItemMeans:
         return [
             (
                 np.flatnonzero((fold == k) & has_others),
-                ItemMeans(np.where(fold == k, -1, self.item), self.y, self.group, int(seeds[k]), self.n_items),
+                ItemMeans(
+                    np.where(fold == k, -1, self.item),
+                    self.y,
+                    self.group,
+                    int(seeds[k]),
+                    self.n_items,
+                ),
             )
             for k in range(min(N_FOLDS, int(self.sizes.max())))
         ]
@@ -145,19 +181,30 @@ class ItemMeans:
         weights = _softmax(2 * self.rng.normal(size=(n_starts, n_contexts, self.n_groups)))
         temperatures = np.resize(START_TEMPERATURES, n_starts)[:, None, None]
         for round_ in range(SOFT_ROUNDS):
-            weights = _softmax(-self._group_losses(weights) / (temperatures * (1 - round_ / SOFT_ROUNDS)))
+            weights = _softmax(
+                -self._group_losses(weights) / (temperatures * (1 - round_ / SOFT_ROUNDS))
+            )
         return np.asarray(weights.argmax(1))
 
     def _predict_all(self, ridge: float) -> Floats:
         """The mean answer of all other groups to each row's item, drawn to 0, (N, D)."""
-        count, *sums = (each.sum(0)[self.item] - own for each, own in zip(self.sums, self.own, strict=True))
+        count, *sums = (
+            each.sum(0)[self.item] - own for each, own in zip(self.sums, self.own, strict=True)
+        )
         return np.stack(sums, axis=-1) / (count + ridge)[:, None]
 
     def _group_losses(self, weights: Floats) -> Floats:
         """Mean squared error of each group in every context as if it had not been learnt from, 0 where it has no items; (..., K, m)."""
-        flat = weights.reshape(-1, self.n_groups)  #                                                        (RK, m)
-        own_weight = flat[:, self.group]  #                                                                 (RK, N)
-        count, *sums = ((each.T @ flat.T).T[:, self.item] - own_weight * own for each, own in zip(self.sums, self.own, strict=True))
+        flat = weights.reshape(
+            -1, self.n_groups
+        )  #                                                        (RK, m)
+        own_weight = flat[
+            :, self.group
+        ]  #                                                                 (RK, N)
+        count, *sums = (
+            (each.T @ flat.T).T[:, self.item] - own_weight * own
+            for each, own in zip(self.sums, self.own, strict=True)
+        )
         losses = np.zeros_like(count)
         for y, pooled, each in zip(self.y.T, self.pooled.T, sums, strict=True):
             losses += np.square(y - (each + DRAWN * pooled) / (count + DRAWN + self.ridge))

@@ -27,11 +27,15 @@ def predict_left_out(features: Tensor, y: Tensor) -> Tensor:
     normal = features.T @ features + RIDGE * torch.eye(features.shape[1], dtype=features.dtype)
     root = torch.linalg.cholesky(normal)
     answers = features @ torch.cholesky_solve(features.T @ y, root)
-    own = torch.linalg.solve_triangular(root, features.T, upper=False).square().sum(0)[:, None]  #  (N, 1)
+    own = (
+        torch.linalg.solve_triangular(root, features.T, upper=False).square().sum(0)[:, None]
+    )  #  (N, 1)
     return (answers - own * y) / (1 - own)
 
 
-def partition_labels(covariance: NDArray[np.float64], n_blocks: int, generator: np.random.Generator) -> tuple[NDArray[np.intp], float]:
+def partition_labels(
+    covariance: NDArray[np.float64], n_blocks: int, generator: np.random.Generator
+) -> tuple[NDArray[np.intp], float]:
     """The block of each label, shape (C,), and how much the mass of the worst block varies.
 
     0 is not at all, 1 as much as if its labels had nothing in common. Labels are moved from block to block for as long as that helps, from
@@ -67,7 +71,10 @@ def partition_labels(covariance: NDArray[np.float64], n_blocks: int, generator: 
 
 
 def _improve(
-    covariance: NDArray[np.float64], block: NDArray[np.intp], n_blocks: int, generator: np.random.Generator
+    covariance: NDArray[np.float64],
+    block: NDArray[np.intp],
+    n_blocks: int,
+    generator: np.random.Generator,
 ) -> NDArray[np.float64]:
     """Move labels between blocks, in place, until no move helps; what each block costs in the end."""
     member = np.eye(n_blocks)[block]  #                                          (C, K)
@@ -77,11 +84,18 @@ def _improve(
         moved = False
         for label in generator.permutation(len(block)):
             member[label] = 0.0
-            mass, total = np.einsum("ck,cd,dk->k", member, covariance, member), variance @ member  # without the label  (K,)
-            grown = mass + 2 * covariance[label] @ member + variance[label]  # with it                                 (K,)
+            mass, total = (
+                np.einsum("ck,cd,dk->k", member, covariance, member),
+                variance @ member,
+            )  # without the label  (K,)
+            grown = (
+                mass + 2 * covariance[label] @ member + variance[label]
+            )  # with it                                 (K,)
             without, with_ = _cost(mass, total), _cost(grown, total + variance[label])
             best = int(np.argmin(with_ - without))
-            moved |= best != block[label] and bool((with_ - without)[best] < (with_ - without)[block[label]] - 1e-12)
+            moved |= best != block[label] and bool(
+                (with_ - without)[best] < (with_ - without)[block[label]] - 1e-12
+            )
             block[label] = best
             member[label, best] = 1.0
     return _cost(np.einsum("ck,cd,dk->k", member, covariance, member), variance @ member)

@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 
 PATIENCE = 2  # numbers of contexts in a row that may bring nothing before the count ends
 CLEARLY = 3.0  # standard errors
-WORTH = 0.1  # of the loss: what a context must save
+MIN_GAIN = 0.1  # of the loss: what a context must save
 STEEPLY = 4.0  # times lower is the fitted loss of a context more only where there is one: chance makes it less than twice as low
 
 
 @dataclass(frozen=True, eq=False)
-class Counted:
+class CandidateCount:
     """What was found with one number of contexts.
 
     Parameters
@@ -37,7 +37,7 @@ class Counted:
 
     Examples
     --------
-    >>> Counted(2, 0.1, np.array([[0.2, 0.3], [0.75, np.nan], [np.nan, np.nan]])).mean
+    >>> CandidateCount(2, 0.1, np.array([[0.2, 0.3], [0.75, np.nan], [np.nan, np.nan]])).mean
     0.5
     """
 
@@ -67,7 +67,9 @@ def mean_of_rows(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.divide(sums, n_told, out=np.full(len(values), np.nan), where=n_told > 0)
 
 
-def beats(better: Counted, worse: Counted, worth: float = WORTH) -> bool:
+def is_significantly_better(
+    better: CandidateCount, worse: CandidateCount, worth: float = MIN_GAIN
+) -> bool:
     """Does the first foretell held-out rows clearly better than the second, or fit so much better that it cannot be chance?
 
     Contexts that differ in rare groups, or in few places, show little in the average of held-out rows, and much in the fit.
@@ -81,11 +83,14 @@ def beats(better: Counted, worse: Counted, worth: float = WORTH) -> bool:
 
     Examples
     --------
-    >>> one, two = Counted(1, 0.5, np.full((50, 4), 0.5)), Counted(2, 0.1, np.full((50, 4), 0.1))
-    >>> beats(two, one), beats(one, two)
+    >>> one, two = CandidateCount(1, 0.5, np.full((50, 4), 0.5)), CandidateCount(2, 0.1, np.full((50, 4), 0.1))
+    >>> is_significantly_better(two, one), is_significantly_better(one, two)
     (True, False)
     """
-    if better.error * STEEPLY ** (better.n_contexts - worse.n_contexts) < worse.error and better.n_contexts > worse.n_contexts:
+    if (
+        better.error * STEEPLY ** (better.n_contexts - worse.n_contexts) < worse.error
+        and better.n_contexts > worse.n_contexts
+    ):
         return True
     gain = worse.held_out - better.held_out  #                                  (m, n)
     gain = gain[np.isfinite(gain).any(1)]
@@ -117,42 +122,44 @@ def standard_error(gain: NDArray[np.float64]) -> float:
     return float(min(of_groups, of_rows) / len(gain))
 
 
-def count_up(find: Callable[[int], Counted], most: int) -> list[Counted]:
+def count_up(find: Callable[[int], CandidateCount], most: int) -> list[CandidateCount]:
     """Look for 1, 2, ... contexts, until more of them bring nothing, or `most`.
 
     Examples
     --------
     >>> held_out = {1: 0.9, 2: 0.95, 3: 0.01, 4: 0.01, 5: 0.01}
-    >>> [c.n_contexts for c in count_up(lambda k: Counted(k, held_out[k], np.full((20, 2), held_out[k])), most=9)]
+    >>> [c.n_contexts for c in count_up(lambda k: CandidateCount(k, held_out[k], np.full((20, 2), held_out[k])), most=9)]
     [1, 2, 3, 4, 5]
     """
-    counts: list[Counted] = []
+    counts: list[CandidateCount] = []
     best = 0
     for n_contexts in range(1, most + 1):
         counts.append(find(n_contexts))
-        if beats(counts[-1], counts[best]):
+        if is_significantly_better(counts[-1], counts[best]):
             best = len(counts) - 1
         if len(counts) - 1 - best >= PATIENCE:
             break
     return counts
 
 
-def choose(counts: list[Counted]) -> int:
+def choose(counts: list[CandidateCount]) -> int:
     """The smallest number of contexts that no larger one clearly beats.
 
     Examples
     --------
     >>> losses = [0.9, 0.95, 0.01, 0.0099]
-    >>> choose([Counted(k, loss, np.full((20, 2), loss)) for k, loss in enumerate(losses, start=1)])
+    >>> choose([CandidateCount(k, loss, np.full((20, 2), loss)) for k, loss in enumerate(losses, start=1)])
     3
     """
     for i, candidate in enumerate(counts):
-        if not any(beats(larger, candidate) for larger in counts[i + 1 :]):
+        if not any(is_significantly_better(larger, candidate) for larger in counts[i + 1 :]):
             return candidate.n_contexts
     return counts[-1].n_contexts
 
 
-def count_down(find: Callable[[int], Counted], asked: int) -> tuple[int, list[Counted]]:
+def count_down(
+    find: Callable[[int], CandidateCount], asked: int
+) -> tuple[int, list[CandidateCount]]:
     """How many of the contexts that were asked for the data can fill, and what was found on the way, by rising number.
 
     Where one less is clearly worse, all are filled; how much worse does not matter, since they were asked for, and where groups are mixed
@@ -163,19 +170,19 @@ def count_down(find: Callable[[int], Counted], asked: int) -> tuple[int, list[Co
     Examples
     --------
     >>> held_out = {1: 0.9, 2: 0.95, 3: 0.01, 4: 0.01, 5: 0.01}
-    >>> n_used, counts = count_down(lambda k: Counted(k, held_out[k], np.full((20, 2), held_out[k])), asked=5)
+    >>> n_used, counts = count_down(lambda k: CandidateCount(k, held_out[k], np.full((20, 2), held_out[k])), asked=5)
     >>> n_used, [c.n_contexts for c in counts]
     (3, [1, 2, 3, 4, 5])
     """
-    counts: dict[int, Counted] = {}
+    counts: dict[int, CandidateCount] = {}
 
-    def look(n: int) -> Counted:
+    def look(n: int) -> CandidateCount:
         if n not in counts:
             counts[n] = find(n)
         return counts[n]
 
     def is_clear(more: int, less: int) -> bool:
-        return beats(look(more), look(less), worth=0.0)
+        return is_significantly_better(look(more), look(less), worth=0.0)
 
     few, enough = 1, asked  # so many are too few, and so many are enough
     look(asked), look(1)

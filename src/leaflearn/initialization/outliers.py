@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from leaflearn.initialization.search import LEAST_LOSS, RIDGE, Found, harden
+from leaflearn.initialization.search import LEAST_LOSS, RIDGE, SearchResult, harden
 from leaflearn.initialization.smoothers import GroupTable, leave_group_out
 
 ROUNDS = 25
@@ -21,7 +21,7 @@ FEW_ROWS = 2  # in a group: who is the stranger, so few cannot tell
 CLEARER = 0.5  # of their loss is left to the other rows when strangers are set aside
 
 
-def find_strangers(rows: Tensor, contexts: Tensor, table: GroupTable) -> Tensor:
+def find_outlier_rows(rows: Tensor, contexts: Tensor, table: GroupTable) -> Tensor:
     """Rows far off in the context of their group that another context explains ten times better, as a mask (m, n).
 
     Examples
@@ -29,11 +29,11 @@ def find_strangers(rows: Tensor, contexts: Tensor, table: GroupTable) -> Tensor:
     >>> import numpy as np
     >>> table = GroupTable.of(torch.ones(4, 1), torch.zeros(4, 1), np.zeros(4, dtype=int))
     >>> losses = torch.tensor([[[0.1, 0.1, 0.1, 9.0]], [[9.0, 9.0, 9.0, 0.1]]])  # of two models on one group of four rows
-    >>> find_strangers(losses, torch.tensor([0]), table)
+    >>> find_outlier_rows(losses, torch.tensor([0]), table)
     tensor([[False, False, False,  True]])
     """
     own = _own(rows, contexts)  #                                                             (m, n)
-    is_strange = are_strange(own, rows.amin(0), find_bound(rows, contexts, table))
+    is_strange = are_outliers(own, rows.amin(0), find_bound(rows, contexts, table))
     return is_strange & (table.weight > 0) & (table.sizes > FEW_ROWS)[:, None]
 
 
@@ -50,12 +50,12 @@ def find_bound(rows: Tensor, contexts: Tensor, table: GroupTable) -> float:
     return float(BOUND * _own(rows, contexts)[table.weight > 0].median().clamp(min=LEAST_LOSS))
 
 
-def are_strange(own: Tensor, best: Tensor, bound: float) -> Tensor:
+def are_outliers(own: Tensor, best: Tensor, bound: float) -> Tensor:
     """Rows whose loss in their own context is beyond the bound, and ten times that in the best one.
 
     Examples
     --------
-    >>> are_strange(torch.tensor([0.1, 9.0, 9.0]), torch.tensor([0.1, 0.1, 8.0]), bound=2.0)
+    >>> are_outliers(torch.tensor([0.1, 9.0, 9.0]), torch.tensor([0.1, 0.1, 8.0]), bound=2.0)
     tensor([False,  True, False])
     """
     return (own > bound) & (best * BETTER < own)
@@ -83,17 +83,17 @@ def weigh_rows(rows: Tensor, bound: float | Tensor) -> Tensor:
     return (bound / (bound + rows)).square()
 
 
-def mean_of_others(rows: Tensor, contexts: Tensor, is_stranger: Tensor, table: GroupTable) -> float:
+def mean_of_inliers(rows: Tensor, contexts: Tensor, is_outlier: Tensor, table: GroupTable) -> float:
     """Mean loss of the rows that are no strangers, each in the context of its group.
 
     Examples
     --------
     >>> import numpy as np
     >>> table = GroupTable.of(torch.ones(2, 1), torch.zeros(2, 1), np.zeros(2, dtype=int))
-    >>> mean_of_others(torch.tensor([[[0.5, 9.0]]]), torch.tensor([0]), torch.tensor([[False, True]]), table)
+    >>> mean_of_inliers(torch.tensor([[[0.5, 9.0]]]), torch.tensor([0]), torch.tensor([[False, True]]), table)
     0.5
     """
-    return float(_own(rows, contexts)[(table.weight > 0) & ~is_stranger].mean())
+    return float(_own(rows, contexts)[(table.weight > 0) & ~is_outlier].mean())
 
 
 def _own(rows: Tensor, contexts: Tensor) -> Tensor:
@@ -101,7 +101,9 @@ def _own(rows: Tensor, contexts: Tensor) -> Tensor:
     return torch.gather(rows, 0, contexts[None, :, None].expand(1, -1, rows.shape[-1]))[0]
 
 
-def set_strangers_aside(table: GroupTable, contexts: Tensor, n_contexts: int) -> Found:
+def search_with_bounded_losses(
+    table: GroupTable, contexts: Tensor, n_contexts: int
+) -> SearchResult:
     """Go on from these contexts (m,) with bounded losses; the bound comes down to what is typical.
 
     Examples
@@ -109,18 +111,25 @@ def set_strangers_aside(table: GroupTable, contexts: Tensor, n_contexts: int) ->
     >>> import numpy as np
     >>> y = torch.tensor([1.0, 1.0, 1.0, -1.0, -1.0, -1.0, -1.0, 1.0], dtype=torch.float64).repeat(5)[:, None]  # the last is a stranger
     >>> table = GroupTable.of(torch.ones(40, 1, dtype=torch.float64), y, np.arange(40) // 4)
-    >>> set_strangers_aside(table, torch.arange(10) % 2, 2).contexts
+    >>> search_with_bounded_losses(table, torch.arange(10) % 2, 2).contexts
     tensor([[0, 1, 0, 1, 0, 1, 0, 1, 0, 1]])
     """
     contexts, row_weight = contexts[None], None
     loss = torch.full((1,), LEAST_LOSS, dtype=table.y.dtype)
     for round_ in range(ROUNDS):
         weights = harden(contexts, n_contexts, table.y.dtype)
-        rows = leave_group_out(table, weights, RIDGE * loss.clamp(min=LEAST_LOSS), row_weight)  # (1, K, m, n)
+        rows = leave_group_out(
+            table, weights, RIDGE * loss.clamp(min=LEAST_LOSS), row_weight
+        )  # (1, K, m, n)
         own = torch.gather(rows, 1, contexts[:, None, :, None].expand(-1, 1, -1, rows.shape[-1]))
         typical = own[0, 0][table.weight > 0].median()
-        bound = torch.maximum(BOUND * typical.clamp(min=LEAST_LOSS), torch.tensor(0.5 * (1 - round_ / (TIGHTENING * ROUNDS))).to(own))
+        bound = torch.maximum(
+            BOUND * typical.clamp(min=LEAST_LOSS),
+            torch.tensor(0.5 * (1 - round_ / (TIGHTENING * ROUNDS))).to(own),
+        )
         row_weight = weigh_rows(rows, bound)
-        mean = bound_losses(rows, bound).sum(-1) / table.sizes  #                                               (1, K, m)
+        mean = (
+            bound_losses(rows, bound).sum(-1) / table.sizes
+        )  #                                               (1, K, m)
         loss, contexts = mean.amin(1).mean(-1), mean.argmin(1)
-    return Found(contexts, mean, loss, torch.full_like(rows[:, 0], torch.nan), rows)
+    return SearchResult(contexts, mean, loss, torch.full_like(rows[:, 0], torch.nan), rows)

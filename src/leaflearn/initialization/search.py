@@ -17,13 +17,18 @@ SOFT_ROUNDS, HARD_ROUNDS = 30, 20
 START_TEMPERATURES = (0.5, 0.25)  # of the targets' variance, in turn over the starts
 RIDGE = 0.1  # of the loss so far: models are held down less as the contexts come apart
 LEAST_LOSS = 1e-5  # of the targets' variance: below, ridges no longer matter
-EXCHANGES, FREED, SPLIT, RANDOM_HALVES = 5, 2, 2, 2  # rounds of split and merge, how many models are tried for either part, and how
+EXCHANGES, FREED, SPLIT, RANDOM_HALVES = (
+    5,
+    2,
+    2,
+    2,
+)  # rounds of split and merge, how many models are tried for either part, and how
 ROUNDS_TO_JUDGE = 3  # until the ridge fits the loss
 GAIN = 0.9  # of the loss may be left after an exchange that was worth it
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class SearchResult:
     """What several starts have come to."""
 
     contexts: Tensor  # best model of each group                                (R, m)
@@ -32,12 +37,16 @@ class Found:
     held_out: Tensor  # loss of each row in the context that the others of its group chose; nan where there are none (R, m, n)
     row_losses: Tensor  #                                                       (R, K, m, n)
 
-    def take(self, start: int) -> Found:
+    def take(self, start: int) -> SearchResult:
         """One start alone."""
-        return Found(*(getattr(self, field.name)[start : start + 1] for field in fields(self)))
+        return SearchResult(
+            *(getattr(self, field.name)[start : start + 1] for field in fields(self))
+        )
 
 
-def search(table: GroupTable, n_contexts: int, n_starts: int, generator: torch.Generator) -> Found:
+def search(
+    table: GroupTable, n_contexts: int, n_starts: int, generator: torch.Generator
+) -> SearchResult:
     """Allocate the groups from `n_starts` random starts, annealed. Targets are expected to have variance 1 in all.
 
     Examples
@@ -49,17 +58,27 @@ def search(table: GroupTable, n_contexts: int, n_starts: int, generator: torch.G
     tensor(True)
     """
     n_groups = len(table.y)
-    weights = torch.softmax(2 * torch.randn(n_starts, n_contexts, n_groups, generator=generator, dtype=table.y.dtype), 1)
-    start = torch.tensor([START_TEMPERATURES[r % len(START_TEMPERATURES)] for r in range(n_starts)], dtype=table.y.dtype)
+    weights = torch.softmax(
+        2 * torch.randn(n_starts, n_contexts, n_groups, generator=generator, dtype=table.y.dtype), 1
+    )
+    start = torch.tensor(
+        [START_TEMPERATURES[r % len(START_TEMPERATURES)] for r in range(n_starts)],
+        dtype=table.y.dtype,
+    )
     loss = torch.full((n_starts,), 0.5, dtype=table.y.dtype)
     for round_ in range(SOFT_ROUNDS):
-        mean = leave_group_out(table, weights, RIDGE * loss.clamp(min=LEAST_LOSS)).sum(-1) / table.sizes  # (R, K, m)
+        mean = (
+            leave_group_out(table, weights, RIDGE * loss.clamp(min=LEAST_LOSS)).sum(-1)
+            / table.sizes
+        )  # (R, K, m)
         loss = mean.amin(1).mean(-1)
         weights = torch.softmax(-mean / (start * (1 - round_ / SOFT_ROUNDS))[:, None, None], 1)
-    return settle(table, weights.argmax(1), n_contexts, loss)
+    return refine(table, weights.argmax(1), n_contexts, loss)
 
 
-def search_seeded(table: GroupTable, n_contexts: int, n_starts: int, generator: torch.Generator) -> Found:
+def search_seeded(
+    table: GroupTable, n_contexts: int, n_starts: int, generator: torch.Generator
+) -> SearchResult:
     """Allocate the groups from starts like those of k-means++: each further model begins with groups that the models so far explain badly.
 
     Examples
@@ -74,14 +93,18 @@ def search_seeded(table: GroupTable, n_contexts: int, n_starts: int, generator: 
     contexts = torch.zeros(n_starts, n_groups, dtype=torch.long)
     loss = torch.full((n_starts,), 0.5, dtype=table.y.dtype)
     for k in range(1, n_contexts):
-        found = settle(table, contexts, k, loss)
-        served = found.losses.amin(1)  #                                                        (R, m)
-        seeds = torch.multinomial(served + 1e-12 * served.amax(), max(1, n_groups // n_contexts), generator=generator)
+        found = refine(table, contexts, k, loss)
+        served = found.losses.amin(
+            1
+        )  #                                                        (R, m)
+        seeds = torch.multinomial(
+            served + 1e-12 * served.amax(), max(1, n_groups // n_contexts), generator=generator
+        )
         contexts, loss = found.contexts.scatter(1, seeds, k), found.error
-    return settle(table, contexts, n_contexts, loss)
+    return refine(table, contexts, n_contexts, loss)
 
 
-def settle(table: GroupTable, contexts: Tensor, n_contexts: int, loss: Tensor) -> Found:
+def refine(table: GroupTable, contexts: Tensor, n_contexts: int, loss: Tensor) -> SearchResult:
     """Refit and allocate, hard, from the contexts (R, m) of each start until nothing moves.
 
     Examples
@@ -90,19 +113,23 @@ def settle(table: GroupTable, contexts: Tensor, n_contexts: int, loss: Tensor) -
     >>> y = torch.tensor([[1.0], [1.0], [-1.0], [-1.0]], dtype=torch.float64).repeat(5, 1)
     >>> table = GroupTable.of(torch.ones(20, 1, dtype=torch.float64), y, np.arange(20) // 2)
     >>> one_wrong = torch.tensor([[0, 1, 0, 1, 0, 1, 0, 1, 0, 0]])
-    >>> settle(table, one_wrong, 2, torch.full((1,), 0.1)).contexts
+    >>> refine(table, one_wrong, 2, torch.full((1,), 0.1)).contexts
     tensor([[0, 1, 0, 1, 0, 1, 0, 1, 0, 1]])
     """
     for _ in range(HARD_ROUNDS):
-        rows = leave_group_out(table, harden(contexts, n_contexts, table.y.dtype), RIDGE * loss.clamp(min=LEAST_LOSS))
-        mean = rows.sum(-1) / table.sizes  #                                                    (R, K, m)
+        rows = leave_group_out(
+            table, harden(contexts, n_contexts, table.y.dtype), RIDGE * loss.clamp(min=LEAST_LOSS)
+        )
+        mean = (
+            rows.sum(-1) / table.sizes
+        )  #                                                    (R, K, m)
         loss, before, contexts = mean.amin(1).mean(-1), contexts, mean.argmin(1)
         if torch.equal(contexts, before):
             break
-    return Found(contexts, mean, loss, hold_rows_out(rows, table), rows)
+    return SearchResult(contexts, mean, loss, hold_rows_out(rows, table), rows)
 
 
-def judge(table: GroupTable, contexts: Tensor, n_contexts: int) -> Found:
+def judge(table: GroupTable, contexts: Tensor, n_contexts: int) -> SearchResult:
     """What contexts (m,) that nobody may change leave unexplained, each group in its own.
 
     Examples
@@ -116,13 +143,19 @@ def judge(table: GroupTable, contexts: Tensor, n_contexts: int) -> Found:
     """
     loss = torch.full((1,), 0.1, dtype=table.y.dtype)
     for _ in range(ROUNDS_TO_JUDGE):
-        rows = leave_group_out(table, harden(contexts[None], n_contexts, table.y.dtype), RIDGE * loss.clamp(min=LEAST_LOSS))
-        mean = rows.sum(-1) / table.sizes  #                                                    (1, K, m)
+        rows = leave_group_out(
+            table,
+            harden(contexts[None], n_contexts, table.y.dtype),
+            RIDGE * loss.clamp(min=LEAST_LOSS),
+        )
+        mean = (
+            rows.sum(-1) / table.sizes
+        )  #                                                    (1, K, m)
         loss = mean.gather(1, contexts[None, None])[:, 0].mean(-1)
-    return Found(contexts[None], mean, loss, hold_rows_out(rows, table), rows)
+    return SearchResult(contexts[None], mean, loss, hold_rows_out(rows, table), rows)
 
 
-def exchange(table: GroupTable, found: Found, generator: torch.Generator) -> Found:
+def exchange(table: GroupTable, found: SearchResult, generator: torch.Generator) -> SearchResult:
     """Split and merge: free a model that others can stand in for, let it take half of another's groups, and see whether that is better.
 
     This leads out of dead ends where one model answers for two contexts and two models share another. `found` holds one start.
@@ -133,7 +166,7 @@ def exchange(table: GroupTable, found: Found, generator: torch.Generator) -> Fou
     >>> y = torch.tensor([[1.0], [2.0], [-1.0]], dtype=torch.float64).repeat(20, 1)
     >>> table = GroupTable.of(torch.ones(60, 1, dtype=torch.float64), y, np.arange(60))
     >>> dead_end = torch.where(torch.arange(60) % 3 == 2, torch.arange(60) % 2, 2)[None]  # the first two in one, the third cut in two
-    >>> stuck = settle(table, dead_end, 3, torch.full((1,), 0.1))
+    >>> stuck = refine(table, dead_end, 3, torch.full((1,), 0.1))
     >>> bool(stuck.error > 0.1), bool(exchange(table, stuck, torch.Generator().manual_seed(0)).error < 1e-6)
     (True, True)
     """
@@ -142,7 +175,7 @@ def exchange(table: GroupTable, found: Found, generator: torch.Generator) -> Fou
         if not len(moved):
             break
         n_contexts = found.losses.shape[1]
-        tried = settle(table, moved, n_contexts, found.error.expand(len(moved)))
+        tried = refine(table, moved, n_contexts, found.error.expand(len(moved)))
         best = int(tried.error.argmin())
         if not tried.error[best] < GAIN * found.error[0]:
             break
@@ -150,12 +183,17 @@ def exchange(table: GroupTable, found: Found, generator: torch.Generator) -> Fou
     return found
 
 
-def _exchanged(found: Found, generator: torch.Generator) -> Tensor:
+def _exchanged(found: SearchResult, generator: torch.Generator) -> Tensor:
     """Contexts after each exchange that is worth a try, (R, m): a freed model takes another's worse half, or a random one."""
-    losses, contexts = found.losses[0], found.contexts[0]  #                                    (K, m), (m,)
+    losses, contexts = (
+        found.losses[0],
+        found.contexts[0],
+    )  #                                    (K, m), (m,)
     best = losses.amin(0)
     lost, worst = torch.zeros(2, len(losses), dtype=losses.dtype)
-    without = losses.scatter(0, contexts[None], torch.inf)  # each group under the models that are not its own
+    without = losses.scatter(
+        0, contexts[None], torch.inf
+    )  # each group under the models that are not its own
     lost.index_add_(0, contexts, without.amin(0) - best)  # what it costs to free each model
     worst.index_add_(0, contexts, best)  # what each model leaves unexplained
     orders = [best, *torch.rand(RANDOM_HALVES, len(best), generator=generator, dtype=best.dtype)]
@@ -165,7 +203,10 @@ def _exchanged(found: Found, generator: torch.Generator) -> Tensor:
         for split in worst.argsort(descending=True)[:SPLIT].tolist():
             own = contexts == split
             if split != freed and own.sum() > 1:
-                moved += [torch.where(own & (order > order[own].median()), freed, left) for order in orders]
+                moved += [
+                    torch.where(own & (order > order[own].median()), freed, left)
+                    for order in orders
+                ]
     return torch.stack(moved) if moved else torch.empty(0, len(contexts), dtype=torch.long)
 
 
@@ -194,6 +235,8 @@ def hold_rows_out(rows: Tensor, table: GroupTable) -> Tensor:
     tensor([[[1., 5.]]])
     """
     others = rows.sum(-1, keepdim=True) - rows
-    chosen = torch.gather(rows, 1, others.argmin(1, keepdim=True))[:, 0]  #                     (R, m, n)
+    chosen = torch.gather(rows, 1, others.argmin(1, keepdim=True))[
+        :, 0
+    ]  #                     (R, m, n)
     can_tell = (table.weight > 0) & (table.sizes > 1)[:, None]
     return torch.where(can_tell, chosen, torch.nan)

@@ -58,7 +58,9 @@ class GroupTable:
         return self.features.mT @ self.features, self.features.mT @ self.y
 
 
-def solve(table: GroupTable, weights: Tensor, ridge: Tensor, row_weight: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
+def solve(
+    table: GroupTable, weights: Tensor, ridge: Tensor, row_weight: Tensor | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
     """The coefficients of every model (RK, F, D), the root of its normal equations (RK, F, F), and what it learnt from each row (RK, 1, M).
 
     Examples
@@ -69,10 +71,14 @@ def solve(table: GroupTable, weights: Tensor, ridge: Tensor, row_weight: Tensor 
     """
     n_contexts, n_groups = weights.shape[1:]
     n_rows, n_features = table.features.shape[1:]
-    learnt = weights[..., None].expand(-1, -1, -1, n_rows) * (1.0 if row_weight is None else row_weight)
+    learnt = weights[..., None].expand(-1, -1, -1, n_rows) * (
+        1.0 if row_weight is None else row_weight
+    )
     learnt = learnt.reshape(-1, 1, n_groups * n_rows)
     if row_weight is None:
-        normal, moment = (torch.tensordot(weights.flatten(0, 1), of_group, 1) for of_group in table.moments)
+        normal, moment = (
+            torch.tensordot(weights.flatten(0, 1), of_group, 1) for of_group in table.moments
+        )
     else:  # rows of a group count differently: every model adds them up for itself
         x, y = table.features.flatten(0, 1), table.y.flatten(0, 1)
         normal, moment = ((x.T * learnt) @ other for other in (x, y))
@@ -82,7 +88,9 @@ def solve(table: GroupTable, weights: Tensor, ridge: Tensor, row_weight: Tensor 
     return torch.cholesky_solve(moment, root), root, learnt
 
 
-def leave_group_out(table: GroupTable, weights: Tensor, ridge: Tensor, row_weight: Tensor | None = None) -> Tensor:
+def leave_group_out(
+    table: GroupTable, weights: Tensor, ridge: Tensor, row_weight: Tensor | None = None
+) -> Tensor:
     """Squared error of every row under every model, as if the row's own group had not been learnt from, shape (R, K, m, n).
 
     Parameters
@@ -107,10 +115,21 @@ def leave_group_out(table: GroupTable, weights: Tensor, ridge: Tensor, row_weigh
     n_starts, n_contexts, n_groups = weights.shape
     n_rows = table.features.shape[1]
     coefficients, root, learnt = solve(table, weights, ridge, row_weight)
-    residual = (table.y.flatten(0, 1) - table.features.flatten(0, 1) @ coefficients).unflatten(1, (n_groups, n_rows))  # (RK, m, n, D)
+    residual = (table.y.flatten(0, 1) - table.features.flatten(0, 1) @ coefficients).unflatten(
+        1, (n_groups, n_rows)
+    )  # (RK, m, n, D)
     inverse = torch.cholesky_inverse(root)
     for model, own in enumerate(weights.flatten(0, 1) > 0):  # the others were left out anyway
-        x, weight = table.features[own], learnt[model].reshape(n_groups, 1, n_rows)[own]  #               (o, n, F), (o, 1, n)
-        share = (x @ inverse[model]) @ x.mT * weight  # of row j in the answer to row i                   (o, n, n)
-        residual[model, own] = torch.linalg.solve(torch.eye(n_rows, dtype=x.dtype) - share, residual[model, own])
-    return (residual.square().sum(-1) * table.weight).reshape(n_starts, n_contexts, n_groups, n_rows)
+        x, weight = (
+            table.features[own],
+            learnt[model].reshape(n_groups, 1, n_rows)[own],
+        )  #               (o, n, F), (o, 1, n)
+        share = (
+            (x @ inverse[model]) @ x.mT * weight
+        )  # of row j in the answer to row i                   (o, n, n)
+        residual[model, own] = torch.linalg.solve(
+            torch.eye(n_rows, dtype=x.dtype) - share, residual[model, own]
+        )
+    return (residual.square().sum(-1) * table.weight).reshape(
+        n_starts, n_contexts, n_groups, n_rows
+    )

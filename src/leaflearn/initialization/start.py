@@ -14,17 +14,28 @@ import torch
 from numpy.typing import NDArray
 from torch.nn.functional import one_hot
 
-from leaflearn.initialization.features import Projection, Waves
+from leaflearn.initialization.features import Projection, RandomFourierFeatures
 from leaflearn.initialization.label_blocks import partition_labels, predict_left_out
-from leaflearn.initialization.n_contexts import Counted, beats, choose, count_down, count_up
-from leaflearn.initialization.surrogate import MOST_ROWS, Best, Reading, choose_rows
+from leaflearn.initialization.n_contexts import (
+    CandidateCount,
+    choose,
+    count_down,
+    count_up,
+    is_significantly_better,
+)
+from leaflearn.initialization.surrogate import MOST_ROWS, BestStart, SmoothSurrogate, choose_rows
 
 MOST_CONTEXTS = 10  # that are looked for where their number is not given
-EXPLAINED = 0.02  # of the loss of a single smoother: where so little is left, the right scale is known
+EXPLAINED = (
+    0.02  # of the loss of a single smoother: where so little is left, the right scale is known
+)
 TRUSTED = 0.5  # of the loss of a single smoother: what a start must come below to be trusted
 MOST_SINGLE_ROWS = 8000  # that labels are counted on, where groups are single rows: it takes less work and more rows
 LABEL_SCALE = 0.6  # of the waves that probabilities of labels are learnt with
-CONSTANT, SURELY_CONSTANT = 0.5, 0.25  # how much the mass of a block of labels may vary: given their number, and to find it
+CONSTANT, SURELY_CONSTANT = (
+    0.5,
+    0.25,
+)  # how much the mass of a block of labels may vary: given their number, and to find it
 CUT = 2.0  # times more varies the mass of a block where a true one was cut in two
 
 
@@ -46,7 +57,7 @@ class Start:
         Why, or why not, in a sentence.
     counts
         What was found with 1, 2, ... contexts.
-    is_stranger
+    is_outlier
         Which rows seem to belong to another context than their group's.
     reading
         What the search saw; None where labels told.
@@ -63,14 +74,16 @@ class Start:
     error: float
     is_trusted: bool
     reason: str
-    counts: list[Counted] = field(default_factory=list)
-    is_stranger: NDArray[np.bool_] | None = None  #                             (N,)
-    reading: Reading | None = None
-    best: Best | None = None  # what was found in it
+    counts: list[CandidateCount] = field(default_factory=list)
+    is_outlier: NDArray[np.bool_] | None = None  #                             (N,)
+    reading: SmoothSurrogate | None = None
+    best: BestStart | None = None  # what was found in it
     block: NDArray[np.intp] | None = None  # the context of each label          (C,)
     mass_variance: dict[int, float] = field(default_factory=dict)
 
-    def allocate(self, x: NDArray[np.floating], y: NDArray[np.generic], group: NDArray[np.intp]) -> NDArray[np.intp]:
+    def allocate(
+        self, x: NDArray[np.floating], y: NDArray[np.generic], group: NDArray[np.intp]
+    ) -> NDArray[np.intp]:
         """The context of any groups, by what was found and by squared losses: one a group. Only a start that is trusted can tell."""
         if self.block is not None:
             contexts = np.zeros(int(group.max()) + 1, dtype=np.intp)
@@ -117,17 +130,33 @@ def find_start(
     if np.bincount(group).max() == 1:
         if n_classes:
             return _by_labels(x, y, group, n_contexts, n_classes, seed)
-        return Start("conflict", np.zeros(len(group), dtype=np.intp), 1.0, False, "single rows with values cannot tell contexts apart")
-    return _by_search(Reading.of(x, y, group, n_classes, seed, seeded), n_contexts)
+        return Start(
+            "conflict",
+            np.zeros(len(group), dtype=np.intp),
+            1.0,
+            False,
+            "single rows with values cannot tell contexts apart",
+        )
+    return _by_search(SmoothSurrogate.of(x, y, group, n_classes, seed, seeded), n_contexts)
 
 
-def _by_search(reading: Reading, n_contexts: int | None) -> Start:
-    def find(n: int) -> Counted:
+def _by_search(reading: SmoothSurrogate, n_contexts: int | None) -> Start:
+    def find(n: int) -> CandidateCount:
         # The number that was asked for comes first, and chooses the scale; so does one that explains nearly all.
-        explained = [best for best in reading.best.values() if best.error < EXPLAINED * reading.best[1].error] if 1 in reading.best else []
-        chosen = reading.best.get(n_contexts or 0) or min(explained, key=lambda best: best.error, default=None)
+        explained = (
+            [
+                best
+                for best in reading.best.values()
+                if best.error < EXPLAINED * reading.best[1].error
+            ]
+            if 1 in reading.best
+            else []
+        )
+        chosen = reading.best.get(n_contexts or 0) or min(
+            explained, key=lambda best: best.error, default=None
+        )
         best = reading.find(n, None if chosen is None or n == 1 else [chosen.scale])
-        return Counted(n, best.error, best.held_out)
+        return CandidateCount(n, best.error, best.held_out)
 
     if n_contexts is None:
         counts = count_up(find, min(MOST_CONTEXTS, len(reading.groups)))
@@ -135,18 +164,25 @@ def _by_search(reading: Reading, n_contexts: int | None) -> Start:
     else:
         n_used, counts = count_down(find, n_contexts)
     one, count = counts[0], next(count for count in counts if count.n_contexts == n_used)
-    is_trusted = n_used > 1 and (count.error < TRUSTED * one.error or beats(count, one))
+    is_trusted = n_used > 1 and (
+        count.error < TRUSTED * one.error or is_significantly_better(count, one)
+    )
     left = f"{100 * count.error / max(one.error, 1e-12):.2g} %"
     reason = f"smooth models of {n_used} contexts leave {left} of what one model leaves unexplained"
     best = reading.best[n_used]
-    best, is_stranger = reading.mind_strangers(best)
+    best, is_outlier = reading.exclude_outliers(best)
     kind, contexts = "seeded" if reading.seeded else "conflict", reading.extend(best)
-    is_stranger |= reading.mark_beyond(best, contexts)
-    return Start(kind, contexts, count.error, is_trusted, reason, counts, is_stranger, reading, best)
+    is_outlier |= reading.mark_remaining_outliers(best, contexts)
+    return Start(kind, contexts, count.error, is_trusted, reason, counts, is_outlier, reading, best)
 
 
 def _by_labels(
-    x: NDArray[np.floating], y: NDArray[np.generic], group: NDArray[np.intp], n_contexts: int | None, n_classes: int, seed: int
+    x: NDArray[np.floating],
+    y: NDArray[np.generic],
+    group: NDArray[np.intp],
+    n_contexts: int | None,
+    n_classes: int,
+    seed: int,
 ) -> Start:
     generator, rng = torch.Generator().manual_seed(seed), np.random.default_rng(seed)
     project = Projection.of(x[choose_rows(group, rng)[0]])
@@ -154,14 +190,25 @@ def _by_labels(
     parts = np.array_split(rows, -(-len(rows) // MOST_ROWS))  # not all at once: pictures are large
     z = torch.cat([project(x[part]) for part in parts])
     labels = one_hot(torch.as_tensor(y[rows]), n_classes).to(z.dtype)
-    probabilities = predict_left_out(Waves.of(z, LABEL_SCALE, generator)(z), labels)
+    probabilities = predict_left_out(RandomFourierFeatures.of(z, LABEL_SCALE, generator)(z), labels)
     tried, chosen = _make_blocks(np.atleast_2d(np.cov(probabilities.numpy().T)), n_contexts, rng)
     contexts = np.empty(len(group), dtype=np.intp)
     contexts[group] = chosen.block[y]
     reason = f"the probabilities of each context's labels sum to a constant, but for {100 * chosen.worst:.2g} % of their variance"
     is_trusted = chosen.n_blocks > 1 and chosen.worst < CONSTANT
-    variances = {blocks.n_blocks: blocks.worst for blocks in sorted(tried, key=lambda blocks: blocks.n_blocks)}
-    return Start("labels", contexts, chosen.worst, is_trusted, reason, block=chosen.block, mass_variance=variances)
+    variances = {
+        blocks.n_blocks: blocks.worst
+        for blocks in sorted(tried, key=lambda blocks: blocks.n_blocks)
+    }
+    return Start(
+        "labels",
+        contexts,
+        chosen.worst,
+        is_trusted,
+        reason,
+        block=chosen.block,
+        mass_variance=variances,
+    )
 
 
 class _Blocks(NamedTuple):
@@ -170,7 +217,9 @@ class _Blocks(NamedTuple):
     worst: float  # how much the mass of the worst block varies
 
 
-def _make_blocks(covariance: NDArray[np.float64], n_contexts: int | None, rng: np.random.Generator) -> tuple[list[_Blocks], _Blocks]:
+def _make_blocks(
+    covariance: NDArray[np.float64], n_contexts: int | None, rng: np.random.Generator
+) -> tuple[list[_Blocks], _Blocks]:
     """Labels put into blocks, all that was tried and what is used.
 
     Blocks that belong together can always be joined, and their mass is as constant as before; a block that is cut in two is not. So the
@@ -178,13 +227,25 @@ def _make_blocks(covariance: NDArray[np.float64], n_contexts: int | None, rng: n
     """
     n_classes = len(covariance)
     if n_contexts is None:
-        tried = [_Blocks(1, np.zeros(n_classes, dtype=np.intp), 0.0)]  # all labels together always sum to one
-        tried += [_Blocks(n, *partition_labels(covariance, n, rng)) for n in range(2, min(MOST_CONTEXTS, n_classes) + 1)]
-        return tried, max((blocks for blocks in tried if blocks.worst < SURELY_CONSTANT), key=lambda blocks: blocks.n_blocks)
+        tried = [
+            _Blocks(1, np.zeros(n_classes, dtype=np.intp), 0.0)
+        ]  # all labels together always sum to one
+        tried += [
+            _Blocks(n, *partition_labels(covariance, n, rng))
+            for n in range(2, min(MOST_CONTEXTS, n_classes) + 1)
+        ]
+        return tried, max(
+            (blocks for blocks in tried if blocks.worst < SURELY_CONSTANT),
+            key=lambda blocks: blocks.n_blocks,
+        )
     asked = _Blocks(n_contexts, *partition_labels(covariance, n_contexts, rng))
     tried = [asked]
     while tried[-1].worst >= SURELY_CONSTANT and tried[-1].n_blocks > 2:
-        tried.append(_Blocks(tried[-1].n_blocks - 1, *partition_labels(covariance, tried[-1].n_blocks - 1, rng)))
+        tried.append(
+            _Blocks(
+                tried[-1].n_blocks - 1, *partition_labels(covariance, tried[-1].n_blocks - 1, rng)
+            )
+        )
     fewer = tried[-1]
     was_cut = fewer.worst < SURELY_CONSTANT and asked.worst > CUT * fewer.worst
     return tried, fewer if was_cut else asked

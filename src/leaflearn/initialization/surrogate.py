@@ -16,20 +16,29 @@ from torch import Tensor
 
 from leaflearn.core.grouped_data import position_in_group
 from leaflearn.initialization.criteria import Criteria, measure
-from leaflearn.initialization.features import Projection, Waves
+from leaflearn.initialization.features import Projection, RandomFourierFeatures
 from leaflearn.initialization.outliers import (
     CLEARER,
     FEW_ROWS,
     MANY,
-    are_strange,
+    are_outliers,
     bound_losses,
     find_bound,
-    find_strangers,
-    mean_of_others,
-    set_strangers_aside,
+    find_outlier_rows,
+    mean_of_inliers,
+    search_with_bounded_losses,
     weigh_rows,
 )  # fmt: skip
-from leaflearn.initialization.search import LEAST_LOSS, RIDGE, Found, exchange, harden, judge, search, search_seeded
+from leaflearn.initialization.search import (
+    LEAST_LOSS,
+    RIDGE,
+    SearchResult,
+    exchange,
+    harden,
+    judge,
+    search,
+    search_seeded,
+)
 from leaflearn.initialization.smoothers import MOST_ROWS_OF_A_GROUP, GroupTable, solve
 
 SCALES = (0.075, 0.15, 0.3, 0.6, 1.2)  # of the waves, in units of the inputs' spread
@@ -40,12 +49,14 @@ MOST_ROWS = 2000  # that are searched; the other groups follow in training
 
 
 @dataclass(frozen=True, eq=False)
-class Best:
+class BestStart:
     """The start that explains unseen groups best, and at which scale it was found."""
 
     scale: int
-    found: Found  # of one start
-    bound: float | None = None  # beyond which the loss of a row is far off, where strangers were set aside
+    found: SearchResult  # of one start
+    bound: float | None = (
+        None  # beyond which the loss of a row is far off, where strangers were set aside
+    )
 
     @property
     def contexts(self) -> NDArray[np.intp]:
@@ -69,7 +80,7 @@ class Best:
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
+class SmoothSurrogate:
     """Tables of features at several scales, and the best starts so far, by the number of contexts.
 
     Examples
@@ -77,7 +88,7 @@ class Reading:
     >>> from leaflearn.benchmark.datasets.sampling import sample_groups
     >>> from leaflearn.benchmark.datasets import functions
     >>> sample, _ = sample_groups(functions(), random_state=0)
-    >>> reading = Reading.of(sample.x, sample.y[:, None], sample.groups, n_classes=0, seed=0)
+    >>> reading = SmoothSurrogate.of(sample.x, sample.y[:, None], sample.groups, n_classes=0, seed=0)
     >>> reading.find(3).error < 0.01 * reading.find(1).error
     True
     """
@@ -88,76 +99,92 @@ class Reading:
     rows: NDArray[np.intp]  # that are searched                                 (N',)
     groups: NDArray[np.intp]  # whose rows they are                             (m',)
     project: Projection
-    waves: list[Waves]
+    waves: list[RandomFourierFeatures]
     tables: list[GroupTable]
     generator: torch.Generator
     seeded: bool = False  # begin with groups that are explained badly, not at random
-    best: dict[int, Best] = field(default_factory=dict)
+    best: dict[int, BestStart] = field(default_factory=dict)
 
     @classmethod
     def of(
-        cls, x: NDArray[np.floating], y: NDArray[np.generic], group: NDArray[np.intp], n_classes: int, seed: int, seeded: bool = False
-    ) -> Reading:
+        cls,
+        x: NDArray[np.floating],
+        y: NDArray[np.generic],
+        group: NDArray[np.intp],
+        n_classes: int,
+        seed: int,
+        seeded: bool = False,
+    ) -> SmoothSurrogate:
         """Lay out the rows of as many groups as are searched. Arguments as in `find_start`."""
         generator, rng = torch.Generator().manual_seed(seed), np.random.default_rng(seed)
         rows, groups = choose_rows(group, rng)
         project, targets = Projection.of(x[rows]), Targets(y, n_classes, rows)
         z, numbers = project(x[rows]), np.searchsorted(groups, group[rows])
-        waves = [Waves.of(z, scale, generator) for scale in SCALES]
+        waves = [RandomFourierFeatures.of(z, scale, generator) for scale in SCALES]
         tables = [GroupTable.of(wave(z), targets(rows), numbers) for wave in waves]
         return cls(x, targets, group, rows, groups, project, waves, tables, generator, seeded)
 
-    def find(self, n_contexts: int, among: Sequence[int] | None = None) -> Best:
+    def find(self, n_contexts: int, among: Sequence[int] | None = None) -> BestStart:
         """The best of several starts with so many contexts, at these scales or all."""
         if n_contexts not in self.best:
-            self.best[n_contexts] = self._search(n_contexts, range(len(SCALES)) if among is None else among)
+            self.best[n_contexts] = self._search(
+                n_contexts, range(len(SCALES)) if among is None else among
+            )
         return self.best[n_contexts]
 
-    def judge(self, contexts: NDArray[np.intp], n_contexts: int, scale: int) -> Best:
+    def judge(self, contexts: NDArray[np.intp], n_contexts: int, scale: int) -> BestStart:
         """What contexts (m,) of all groups, which come from elsewhere, leave unexplained at this scale."""
-        return Best(scale, judge(self.tables[scale], torch.as_tensor(contexts[self.groups]), n_contexts))
+        return BestStart(
+            scale, judge(self.tables[scale], torch.as_tensor(contexts[self.groups]), n_contexts)
+        )
 
-    def mind_strangers(self, best: Best) -> tuple[Best, NDArray[np.bool_]]:
+    def exclude_outliers(self, best: BestStart) -> tuple[BestStart, NDArray[np.bool_]]:
         """Where many rows do not belong to their group, contexts that these did not decide; and which of those searched that are, (N,).
 
         A row that is far off may also be the one row of its group that tells: contexts may differ in few places. Then to set such rows
         aside leaves the others as they were. Where they are strangers, the others are explained much better without them.
         """
-        is_stranger = np.zeros(len(self.group), dtype=bool)
+        is_outlier = np.zeros(len(self.group), dtype=bool)
         table, contexts = self.tables[best.scale], best.found.contexts[0]
-        suspect = find_strangers(best.row_losses, contexts, table)
+        suspect = find_outlier_rows(best.row_losses, contexts, table)
         if suspect.sum() <= MANY * len(self.rows):
-            return best, is_stranger
-        again = set_strangers_aside(table, contexts, len(best.row_losses))
-        found = find_strangers(again.row_losses[0], again.contexts[0], table)
-        before = mean_of_others(best.row_losses, contexts, suspect, table)
-        after = mean_of_others(again.row_losses[0], again.contexts[0], found, table)
+            return best, is_outlier
+        again = search_with_bounded_losses(table, contexts, len(best.row_losses))
+        found = find_outlier_rows(again.row_losses[0], again.contexts[0], table)
+        before = mean_of_inliers(best.row_losses, contexts, suspect, table)
+        after = mean_of_inliers(again.row_losses[0], again.contexts[0], found, table)
         if after > CLEARER * before:
-            return best, is_stranger
-        is_stranger[self.rows[table.row[found.numpy()]]] = True
-        return Best(best.scale, again, find_bound(again.row_losses[0], again.contexts[0], table)), is_stranger
+            return best, is_outlier
+        is_outlier[self.rows[table.row[found.numpy()]]] = True
+        return BestStart(
+            best.scale, again, find_bound(again.row_losses[0], again.contexts[0], table)
+        ), is_outlier
 
-    def mark_beyond(self, best: Best, contexts: NDArray[np.intp]) -> NDArray[np.bool_]:
+    def mark_remaining_outliers(
+        self, best: BestStart, contexts: NDArray[np.intp]
+    ) -> NDArray[np.bool_]:
         """Which rows beyond those that were searched do not belong to their group, (N,), by the same test, given all contexts (m,)."""
-        is_stranger = np.zeros(len(self.group), dtype=bool)
+        is_outlier = np.zeros(len(self.group), dtype=bool)
         if best.bound is None:
-            return is_stranger
+            return is_outlier
         large = np.bincount(self.group)[self.group] > FEW_ROWS
         large[self.rows] = False
         beyond, coefficients = np.flatnonzero(large), self._solve(best, best.bound)
         for start in range(0, len(beyond), MOST_ROWS):
             rows = beyond[start : start + MOST_ROWS]
-            losses = self._losses(best, coefficients, self.x[rows], self.y.y[rows])  #                      (n, K)
+            losses = self._losses(
+                best, coefficients, self.x[rows], self.y.y[rows]
+            )  #                      (n, K)
             own = losses.gather(1, torch.as_tensor(contexts[self.group[rows]])[:, None])[:, 0]
-            is_stranger[rows] = are_strange(own, losses.amin(1), best.bound).numpy()
-        return is_stranger
+            is_outlier[rows] = are_outliers(own, losses.amin(1), best.bound).numpy()
+        return is_outlier
 
     def measure(self, n_contexts: int) -> Criteria:
         """AIC, BIC and ICL of what was found with so many contexts."""
         best = self.best[n_contexts]
         return measure(self.tables[best.scale], best.found)
 
-    def extend(self, best: Best) -> NDArray[np.intp]:
+    def extend(self, best: BestStart) -> NDArray[np.intp]:
         """Contexts for all groups: those that were searched keep theirs, the others go to the smoother that explains them best."""
         contexts = np.empty(int(self.group.max()) + 1, dtype=np.intp)
         if len(self.groups) < len(contexts):
@@ -166,7 +193,12 @@ class Reading:
         return contexts
 
     def allocate(
-        self, best: Best, x: NDArray[np.floating], y: NDArray[np.generic], group: NDArray[np.intp], bound: float | None = None
+        self,
+        best: BestStart,
+        x: NDArray[np.floating],
+        y: NDArray[np.generic],
+        group: NDArray[np.intp],
+        bound: float | None = None,
     ) -> NDArray[np.intp]:
         """The smoother that explains each of any groups best; inputs (N, ...), targets as `of` took them, and the group of each row.
 
@@ -176,42 +208,56 @@ class Reading:
         coefficients = self._solve(best, bound)
         for start in range(0, len(group), MOST_ROWS):
             part = slice(start, start + MOST_ROWS)
-            losses = self._losses(best, coefficients, x[part], y[part])  #                                  (n, K)
-            scores.index_add_(0, torch.as_tensor(group[part]), losses if bound is None else bound_losses(losses, bound))
+            losses = self._losses(
+                best, coefficients, x[part], y[part]
+            )  #                                  (n, K)
+            scores.index_add_(
+                0,
+                torch.as_tensor(group[part]),
+                losses if bound is None else bound_losses(losses, bound),
+            )
         return scores.argmin(1).numpy()
 
-    def answer(self, best: Best) -> Tensor:
+    def answer(self, best: BestStart) -> Tensor:
         """What every smoother answers to the rows that were searched, in units of `y`, (K, N', D)."""
         return self._features(best, self.x[self.rows]) @ self._solve(best)
 
-    def _solve(self, best: Best, bound: float | None = None) -> Tensor:
+    def _solve(self, best: BestStart, bound: float | None = None) -> Tensor:
         """The coefficients of every smoother, (K, F, D)."""
         table, n_contexts = self.tables[best.scale], best.found.losses.shape[1]
         ridge = torch.full((1,), RIDGE * max(best.error, LEAST_LOSS), dtype=table.y.dtype)
         row_weight = None if bound is None else weigh_rows(best.found.row_losses, bound)
-        return solve(table, harden(best.found.contexts, n_contexts, table.y.dtype), ridge, row_weight)[0]
+        return solve(
+            table, harden(best.found.contexts, n_contexts, table.y.dtype), ridge, row_weight
+        )[0]
 
-    def _losses(self, best: Best, coefficients: Tensor, x: NDArray[np.floating], y: NDArray[np.generic]) -> Tensor:
+    def _losses(
+        self, best: BestStart, coefficients: Tensor, x: NDArray[np.floating], y: NDArray[np.generic]
+    ) -> Tensor:
         """Squared error of these rows under every smoother, (n, K)."""
         return (self.y.scaled(y) - self._features(best, x) @ coefficients).square().sum(-1).T
 
-    def _features(self, best: Best, x: NDArray[np.floating]) -> Tensor:
+    def _features(self, best: BestStart, x: NDArray[np.floating]) -> Tensor:
         return self.waves[best.scale](self.project(x))
 
-    def _search(self, n_contexts: int, among: Sequence[int]) -> Best:
+    def _search(self, n_contexts: int, among: Sequence[int]) -> BestStart:
         """Search at these scales, once more at the best one where its starts do not agree, and exchange models there."""
         look = search_seeded if self.seeded else search
         n_starts = 1 if n_contexts == 1 else STARTS_EACH
-        found = {scale: look(self.tables[scale], n_contexts, n_starts, self.generator) for scale in among}
+        found = {
+            scale: look(self.tables[scale], n_contexts, n_starts, self.generator) for scale in among
+        }
         scale = min(found, key=lambda s: float(found[s].error.min()))
         best, table = found[scale].take(int(found[scale].error.argmin())), self.tables[scale]
         if (found[scale].error < 1.05 * best.error).double().mean() < AGREED:
             more = look(table, n_contexts, STARTS_MORE, self.generator)
             best = min(best, more.take(int(more.error.argmin())), key=lambda f: float(f.error))
-        return Best(scale, exchange(table, best, self.generator) if n_contexts > 1 else best)
+        return BestStart(scale, exchange(table, best, self.generator) if n_contexts > 1 else best)
 
 
-def choose_rows(group: NDArray[np.intp], rng: np.random.Generator) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def choose_rows(
+    group: NDArray[np.intp], rng: np.random.Generator
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Rows of as many groups, drawn at random, as have MOST_ROWS rows together, and these groups; some rows of large ones.
 
     Examples
@@ -221,7 +267,9 @@ def choose_rows(group: NDArray[np.intp], rng: np.random.Generator) -> tuple[NDAr
     """
     size = np.minimum(np.bincount(group), MOST_ROWS_OF_A_GROUP)
     order = rng.permutation(len(size))
-    taken = np.sort(order[: max(1, int(np.searchsorted(np.cumsum(size[order]), MOST_ROWS, side="right")))])
+    taken = np.sort(
+        order[: max(1, int(np.searchsorted(np.cumsum(size[order]), MOST_ROWS, side="right")))]
+    )
     is_shown = position_in_group(group, rng.permutation(len(group))) < MOST_ROWS_OF_A_GROUP
     return np.flatnonzero(np.isin(group, taken) & is_shown), taken
 
@@ -240,14 +288,27 @@ class Targets:
 
     def __init__(self, y: NDArray[np.generic], n_classes: int, rows: NDArray[np.intp]) -> None:
         self.y, self.n_classes = y, n_classes
-        self.codes = torch.eye(n_classes, dtype=torch.float64)  #                                            (C, D)
+        self.codes = torch.eye(
+            n_classes, dtype=torch.float64
+        )  #                                            (C, D)
         if n_classes > MOST_COLUMNS:
-            draw = torch.randn(n_classes, MOST_COLUMNS, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+            draw = torch.randn(
+                n_classes,
+                MOST_COLUMNS,
+                generator=torch.Generator().manual_seed(0),
+                dtype=torch.float64,
+            )
             self.codes = draw / MOST_COLUMNS**0.5
         values = self._columns(y[rows])
         self.mean = values.mean(0)
-        self.scale = torch.ones_like(self.mean) if n_classes else values.std(0, correction=0).clamp(min=1e-12)
-        self.scale = self.scale * ((values - self.mean) / self.scale).var(0, correction=0).sum().sqrt().clamp(min=1e-12)
+        self.scale = (
+            torch.ones_like(self.mean)
+            if n_classes
+            else values.std(0, correction=0).clamp(min=1e-12)
+        )
+        self.scale = self.scale * ((values - self.mean) / self.scale).var(
+            0, correction=0
+        ).sum().sqrt().clamp(min=1e-12)
 
     def __call__(self, rows: NDArray[np.intp] | slice) -> Tensor:
         """The targets of these rows, (n, D)."""

@@ -23,7 +23,9 @@ FEWER_ROWS = 1000  # on which the scale is chosen, which takes several models
 SCALES = (0.5, 1.0, 2.0, 8.0)  # how quickly the smooth model may change: the larger, the quicker
 SOME = 300  # distinct inputs among which the typical distance is found
 RIDGE = 0.1  # how strongly it is held down; a row has the size 1
-EXPLAINED = 0.5  # of the labels' variance: a smooth model that leaves more than this unexplained has no say
+EXPLAINED = (
+    0.5  # of the labels' variance: a smooth model that leaves more than this unexplained has no say
+)
 BEHIND = 0.3  # by how much another label must be more plausible
 BETTER = 10.0  # and how many times, to be sure that there are wrong labels at all
 MANY = 0.02  # share of such rows above which labels are set aside
@@ -32,7 +34,11 @@ Flags = NDArray[np.bool_]
 
 
 def find_wrong_labels(
-    x: NDArray[np.floating], y: NDArray[np.integer], group: NDArray[np.intp], contexts: NDArray[np.intp], seed: int
+    x: NDArray[np.floating],
+    y: NDArray[np.integer],
+    group: NDArray[np.intp],
+    contexts: NDArray[np.intp],
+    seed: int,
 ) -> Flags:
     """Rows whose label the other rows of their context contradict, shape (N,); none where they are few.
 
@@ -74,7 +80,12 @@ def find_wrong_labels(
 
 
 def _in_context(
-    project: Projection, x: NDArray[np.floating], y: NDArray[np.integer], rows: NDArray[np.intp], group: NDArray[np.intp], rng: Any
+    project: Projection,
+    x: NDArray[np.floating],
+    y: NDArray[np.integer],
+    rows: NDArray[np.intp],
+    group: NDArray[np.intp],
+    rng: Any,
 ) -> Flags:
     is_behind, is_sure = np.zeros(len(rows), dtype=bool), np.zeros(len(rows), dtype=bool)
     order = rng.permutation(len(rows))
@@ -85,7 +96,9 @@ def _in_context(
         is_behind[part] = opinion.best - opinion.own > BEHIND
         is_sure[part] = is_behind[part] & (BETTER * opinion.own < opinion.best)
         if number == 0 and (opinion.unexplained > EXPLAINED or is_sure[part].mean() <= MANY):
-            return np.zeros(len(rows), dtype=bool)  # the first part shows that there is nothing to find; so clean data cost little
+            return np.zeros(
+                len(rows), dtype=bool
+            )  # the first part shows that there is nothing to find; so clean data cost little
     is_judged = ~_is_mostly(is_behind, group) & ~_is_mostly(is_behind, y[rows])
     return is_behind & is_judged & ((is_sure & is_judged).mean() > MANY)
 
@@ -111,10 +124,17 @@ def _ask(z: Tensor, y: NDArray[np.integer], scales: tuple[float, ...]) -> _Opini
     weight = (len(y) / len(known) / labels.sum(0))[number]  #                            (n,)
     centred = labels - 1 / len(known)
     answers = _leave_out(z, centred, weight, scales)  #                                  (S, n, C)
-    unexplained = ((answers - centred).square().sum(-1) @ weight) / (centred.square().sum(-1) @ weight).clamp(min=1e-12)
+    unexplained = ((answers - centred).square().sum(-1) @ weight) / (
+        centred.square().sum(-1) @ weight
+    ).clamp(min=1e-12)
     best = int(unexplained.argmin())
     plausible = answers[best] + 1 / len(known)
-    return _Opinion((plausible * labels).sum(1).numpy(), plausible.amax(1).numpy(), float(unexplained[best]), scales[best])
+    return _Opinion(
+        (plausible * labels).sum(1).numpy(),
+        plausible.amax(1).numpy(),
+        float(unexplained[best]),
+        scales[best],
+    )
 
 
 def _leave_out(z: Tensor, y: Tensor, weight: Tensor, scales: tuple[float, ...]) -> Tensor:
@@ -125,12 +145,17 @@ def _leave_out(z: Tensor, y: Tensor, weight: Tensor, scales: tuple[float, ...]) 
     _, first, which = np.unique(z.numpy().round(6), axis=0, return_index=True, return_inverse=True)
     distinct, at = z[first], torch.as_tensor(which.reshape(-1))
     total = weight.new_zeros(len(distinct)).index_add_(0, at, weight)  #                 (u,)
-    mean = y.new_zeros(len(distinct), y.shape[1]).index_add_(0, at, weight[:, None] * y) / total[:, None]
+    mean = (
+        y.new_zeros(len(distinct), y.shape[1]).index_add_(0, at, weight[:, None] * y)
+        / total[:, None]
+    )
     squared = torch.cdist(distinct, distinct).square()  #                                (u, u)
     some = squared[:SOME, :SOME]
     unit = some[some > 0].median() if len(distinct) > 1 else torch.ones_like(squared[0, 0])
     answers = []
     for scale in scales:
-        inverse = torch.cholesky_inverse(torch.linalg.cholesky(torch.exp(-scale / unit * squared) + torch.diag(RIDGE / total)))
+        inverse = torch.cholesky_inverse(
+            torch.linalg.cholesky(torch.exp(-scale / unit * squared) + torch.diag(RIDGE / total))
+        )
         answers.append((mean - inverse @ mean / inverse.diagonal()[:, None])[at])
     return torch.stack(answers)

@@ -32,7 +32,9 @@ def check_archive(content: bytes) -> None:
     """
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         members = archive.infolist()
-        if any(m.compress_type != zipfile.ZIP_STORED for m in members) or sum(m.file_size for m in members) > len(content):
+        if any(m.compress_type != zipfile.ZIP_STORED for m in members) or sum(
+            m.file_size for m in members
+        ) > len(content):
             raise ValueError("the archive is larger inside than outside")
         shapes = {}
         for member in members:
@@ -46,7 +48,10 @@ def check_archive(content: bytes) -> None:
 
 def _check_array(file: IO[bytes], n_bytes: int) -> tuple[int, ...]:
     """The shape of an array, which has to fit the bytes that are there."""
-    read_header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    read_header = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }
     shape, _, dtype = read_header[np.lib.format.read_magic(file)](file)
     if dtype.hasobject or math.prod(shape) * dtype.itemsize != n_bytes - file.tell():
         raise ValueError(f"an array of shape {shape} and type {dtype} does not fit its bytes")
@@ -66,10 +71,15 @@ def _check_trees(nodes: list[dict[str, Any]], shapes: dict[str, tuple[int, ...]]
     """The constructor of a tree believes how many outputs it is told, and reads as many numbers of classes."""
     arguments: dict[Any, dict[str, Any]] = {}
     for node in nodes:
-        if node.get("__loader__") == "TreeNode" or (node.get("__module__"), node.get("__class__")) == ("sklearn.tree._tree", "Tree"):
+        if node.get("__loader__") == "TreeNode" or (
+            node.get("__module__"),
+            node.get("__class__"),
+        ) == ("sklearn.tree._tree", "Tree"):
             args = node["__reduce__"]["args"]
             _, classes, n_outputs = args["content"]
-            if node["__loader__"] != "TreeNode" or shapes[classes["file"]] != (int(n_outputs["content"]),):
+            if node["__loader__"] != "TreeNode" or shapes[classes["file"]] != (
+                int(n_outputs["content"]),
+            ):
                 raise ValueError("a tree has another number of outputs than it says")
             arguments |= {each["__id__"]: each for each in (args, classes, n_outputs)}
     # Of objects with the same number skops builds the first that it meets: there may be no other.
@@ -84,4 +94,10 @@ def _walk(schema: Any) -> Iterator[dict[str, Any]]:
         item = waiting.pop()
         if isinstance(item, dict):
             yield item
-        waiting += list(item.values()) if isinstance(item, dict) else item if isinstance(item, list) else []
+        waiting += (
+            list(item.values())
+            if isinstance(item, dict)
+            else item
+            if isinstance(item, list)
+            else []
+        )

@@ -27,7 +27,9 @@ def pack_arrays(arrays: Mapping[str, NDArray[Any]]) -> bytes:
     >>> unpack_arrays(pack_arrays({"a": np.arange(3)}), "the example")
     {'a': array([0, 1, 2])}
     """
-    return safetensors.numpy.save({name: np.require(array, requirements="C") for name, array in arrays.items()})
+    return safetensors.numpy.save(
+        {name: np.require(array, requirements="C") for name, array in arrays.items()}
+    )
 
 
 def unpack_arrays(content: bytes, what: str) -> dict[str, NDArray[Any]]:
@@ -40,7 +42,9 @@ def unpack_arrays(content: bytes, what: str) -> dict[str, NDArray[Any]]:
     ...
     ValueError: weights.safetensors cannot be read as safetensors; get a fresh copy of the model folder.
     """
-    return {name: array.copy() for name, array in _unpack(safetensors.numpy.load, content, what).items()}  # copies can be written to
+    return {
+        name: array.copy() for name, array in _unpack(safetensors.numpy.load, content, what).items()
+    }  # copies can be written to
 
 
 def pack_tensors(tensors: Mapping[str, Tensor]) -> bytes:
@@ -52,7 +56,9 @@ def pack_tensors(tensors: Mapping[str, Tensor]) -> bytes:
     >>> unpack_tensors(pack_tensors({"a": torch.ones(2)}), "the example")
     {'a': tensor([1., 1.])}
     """
-    return safetensors.torch.save({name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()})
+    return safetensors.torch.save(
+        {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
+    )
 
 
 def unpack_tensors(content: bytes, what: str) -> dict[str, Tensor]:
@@ -66,7 +72,10 @@ def unpack_tensors(content: bytes, what: str) -> dict[str, Tensor]:
     ...
     ValueError: weights.safetensors is a pickle, and pickles can run code, so it was not read; get a fresh copy of the model folder.
     """
-    return {name: tensor.clone() for name, tensor in _unpack(safetensors.torch.load, content, what).items()}  # at aligned addresses
+    return {
+        name: tensor.clone()
+        for name, tensor in _unpack(safetensors.torch.load, content, what).items()
+    }  # at aligned addresses
 
 
 def refuse_pickle(content: bytes, what: str) -> None:
@@ -87,4 +96,6 @@ def _unpack(load: Callable[[bytes], dict[str, T]], content: bytes, what: str) ->
         return load(content)
     except (SafetensorError, ValueError, KeyError, TypeError, OverflowError, MemoryError):
         refuse_pickle(content, what)
-        raise ValueError(f"{what} cannot be read as safetensors; get a fresh copy of the model folder.") from None
+        raise ValueError(
+            f"{what} cannot be read as safetensors; get a fresh copy of the model folder."
+        ) from None

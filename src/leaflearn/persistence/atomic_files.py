@@ -21,7 +21,9 @@ def make_folder(folder: Path) -> Path:
     """
     for path in (folder, *folder.parents):
         if path.exists() and not path.is_dir():
-            raise NotADirectoryError(f"Cannot write into '{folder}': {'it' if path == folder else path} is a file, and a folder is needed.")
+            raise NotADirectoryError(
+                f"Cannot write into '{folder}': {'it' if path == folder else path} is a file, and a folder is needed."
+            )
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 

@@ -14,12 +14,32 @@ from scipy import sparse
 
 from leaflearn.persistence.values import Arrays, from_json, to_json
 
-SPARSE = {kind.__name__: kind for kind in (sparse.csr_matrix, sparse.csc_matrix, sparse.csr_array, sparse.csc_array)}
+SPARSE = {
+    kind.__name__: kind
+    for kind in (sparse.csr_matrix, sparse.csc_matrix, sparse.csr_array, sparse.csc_array)
+}
 POLARS = (  # types of columns that are known by their name alone
-    *("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64", "Float32", "Float64"),
+    *(
+        "Int8",
+        "Int16",
+        "Int32",
+        "Int64",
+        "UInt8",
+        "UInt16",
+        "UInt32",
+        "UInt64",
+        "Float32",
+        "Float64",
+    ),
     *("Boolean", "String", "Categorical", "Date", "Null"),
 )
-PANDAS = ("object", "str", "string", "boolean", *POLARS[:10])  # beside numpy's own types, and categories
+PANDAS = (
+    "object",
+    "str",
+    "string",
+    "boolean",
+    *POLARS[:10],
+)  # beside numpy's own types, and categories
 
 
 def table_to_json(table: Any, arrays: Arrays, name: str) -> Any:
@@ -35,14 +55,19 @@ def table_to_json(table: Any, arrays: Arrays, name: str) -> Any:
     if isinstance(table, np.ndarray):
         return {"kind": "ndarray", "values": to_json(table, arrays, name=name)}
     if sparse.issparse(table) and kind in SPARSE:
-        parts = {part: to_json(getattr(table, part), arrays, name=f"{name}.{part}") for part in ("data", "indices", "indptr")}
+        parts = {
+            part: to_json(getattr(table, part), arrays, name=f"{name}.{part}")
+            for part in ("data", "indices", "indptr")
+        }
         return {"kind": kind, "shape": list(table.shape), **parts}
     library = type(table).__module__.partition(".")[0]
     if library == "polars":
         columns = [_polars_column(table[column]) for column in table.columns]
         return {"kind": "polars", "names": list(table.columns), "columns": columns}
     if library == "pandas":
-        columns = [_pandas_column(table.iloc[:, i], arrays, f"{name}.{i}") for i in range(table.shape[1])]
+        columns = [
+            _pandas_column(table.iloc[:, i], arrays, f"{name}.{i}") for i in range(table.shape[1])
+        ]
         names = to_json(table.columns.tolist(), name=f"the columns of {name}")
         return {"kind": "pandas", "names": names, "rows": len(table), "columns": columns}
     raise ValueError(
@@ -71,7 +96,9 @@ def table_from_json(content: Any, arrays: Mapping[str, NDArray[Any]]) -> Any:
     if kind == "polars":
         import polars
 
-        return polars.DataFrame([_to_polars(*pair) for pair in zip(content["names"], content["columns"], strict=True)])
+        return polars.DataFrame(
+            [_to_polars(*pair) for pair in zip(content["names"], content["columns"], strict=True)]
+        )
     if kind != "pandas":
         raise ValueError(f"tables of kind {kind} are not known")
     import pandas  # type: ignore[import-untyped]
@@ -87,14 +114,25 @@ def _pandas_column(column: Any, arrays: Arrays, name: str) -> dict[str, Any]:
     if isinstance(dtype, np.dtype) and dtype.kind != "O":
         return {"type": "numpy", "values": to_json(column.to_numpy(), arrays, name=name)}
     if str(dtype) == "category":
-        categories = _pandas_column(dtype.categories.to_series(name=column.name), arrays, f"{name}.categories")
+        categories = _pandas_column(
+            dtype.categories.to_series(name=column.name), arrays, f"{name}.categories"
+        )
         codes = to_json(column.cat.codes.to_numpy(), arrays, name=name)
-        return {"type": "category", "values": codes, "categories": categories, "ordered": bool(dtype.ordered)}
+        return {
+            "type": "category",
+            "values": codes,
+            "categories": categories,
+            "ordered": bool(dtype.ordered),
+        }
     if str(dtype) not in PANDAS:
-        raise ValueError(f"{label} is of type {dtype}, which a model folder cannot hold; turn it into numbers, text, dates or categories.")
+        raise ValueError(
+            f"{label} is of type {dtype}, which a model folder cannot hold; turn it into numbers, text, dates or categories."
+        )
     values, is_missing = column.tolist(), column.isna().tolist()
     if str(dtype) != "object":  # there None and NaN differ
-        values = [None if missing else value for value, missing in zip(values, is_missing, strict=True)]
+        values = [
+            None if missing else value for value, missing in zip(values, is_missing, strict=True)
+        ]
     return {"type": str(dtype), "values": to_json(values, name=label)}
 
 
@@ -105,7 +143,11 @@ def _to_pandas(content: Any, arrays: Mapping[str, NDArray[Any]]) -> Any:
     if kind == "numpy":
         return values
     if kind == "category":
-        return pandas.Categorical.from_codes(values, pandas.Index(_to_pandas(content["categories"], arrays)), ordered=content["ordered"])
+        return pandas.Categorical.from_codes(
+            values,
+            pandas.Index(_to_pandas(content["categories"], arrays)),
+            ordered=content["ordered"],
+        )
     if kind not in PANDAS:
         raise ValueError(f"columns of type {kind} are not known")
     if kind == "object":
@@ -118,7 +160,9 @@ def _to_pandas(content: Any, arrays: Mapping[str, NDArray[Any]]) -> Any:
 def _polars_column(column: Any) -> dict[str, Any]:
     kind, label = str(column.dtype), f"column {column.name!r}"
     if kind not in POLARS:
-        raise ValueError(f"{label} is of type {kind}, which a model folder cannot hold; turn it into numbers, text, dates or categories.")
+        raise ValueError(
+            f"{label} is of type {kind}, which a model folder cannot hold; turn it into numbers, text, dates or categories."
+        )
     return {"type": kind, "values": to_json(column.to_list(), name=label)}
 
 

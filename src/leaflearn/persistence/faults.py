@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-FAULTS = (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError, RecursionError, RuntimeError, AssertionError)
+FAULTS = (
+    ValueError,
+    KeyError,
+    TypeError,
+    IndexError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+    RuntimeError,
+    AssertionError,
+)
 
 
 @contextmanager
@@ -24,4 +34,6 @@ def expecting(what: str) -> Iterator[None]:
         yield
     except FAULTS as error:
         reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}".rstrip(".")
-        raise ValueError(f"The model folder does not describe {what} ({reason}); get a fresh copy of it.") from error
+        raise ValueError(
+            f"The model folder does not describe {what} ({reason}); get a fresh copy of it."
+        ) from error

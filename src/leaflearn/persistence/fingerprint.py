@@ -39,7 +39,9 @@ def _parts_of(X: Any) -> list[Any]:
 
 
 def _header(part: NDArray[Any] | None) -> bytes:
-    return b"none" if part is None else f"{part.dtype.kind}{part.shape}".encode()  # else (2, 3) would look like (3, 2)
+    return (
+        b"none" if part is None else f"{part.dtype.kind}{part.shape}".encode()
+    )  # else (2, 3) would look like (3, 2)
 
 
 def _content(part: NDArray[Any] | None) -> Any:

@@ -15,7 +15,11 @@ from leaflearn.persistence.arrays import refuse_pickle
 TRUSTED = (  # what fitted estimators of scikit-learn are made of, beyond what skops trusts
     "leaflearn.engines.row_losses.ConstantModel",
     "numpy.dtype",
-    *(f"scipy.sparse._{kind}.{kind}_{form}" for kind in ("csr", "csc") for form in ("matrix", "array")),
+    *(
+        f"scipy.sparse._{kind}.{kind}_{form}"
+        for kind in ("csr", "csc")
+        for form in ("matrix", "array")
+    ),
     "sklearn._loss.loss.HalfTweedieLoss",
     "sklearn._loss.loss.HalfTweedieLossIdentity",
     "sklearn.calibration._CalibratedClassifier",
@@ -24,9 +28,20 @@ TRUSTED = (  # what fitted estimators of scikit-learn are made of, beyond what s
     "sklearn.gaussian_process._gpc._BinaryGaussianProcessClassifierLaplace",
     *(
         f"sklearn.gaussian_process.kernels.{kernel}"
-        for kernel in ("ConstantKernel", "WhiteKernel", "RBF", "Matern", "RationalQuadratic", "ExpSineSquared", "DotProduct")
+        for kernel in (
+            "ConstantKernel",
+            "WhiteKernel",
+            "RBF",
+            "Matern",
+            "RationalQuadratic",
+            "ExpSineSquared",
+            "DotProduct",
+        )
     ),
-    *(f"sklearn.gaussian_process.kernels.{operator}" for operator in ("Sum", "Product", "Exponentiation", "CompoundKernel")),
+    *(
+        f"sklearn.gaussian_process.kernels.{operator}"
+        for operator in ("Sum", "Product", "Exponentiation", "CompoundKernel")
+    ),
     "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
     "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
     "sklearn.tree._tree.Tree",
@@ -63,7 +78,9 @@ def pack_objects(value: Any, what: str, also: Sequence[str] = ()) -> bytes:
         content = skops.io.dumps(value)
     except Exception as error:  # whatever a type that skops does not know brings with it
         reason = _first_line(error)
-        raise ValueError(f"{what} cannot be kept in a model folder ({reason}); choose scikit-learn's own estimators.") from error
+        raise ValueError(
+            f"{what} cannot be kept in a model folder ({reason}); choose scikit-learn's own estimators."
+        ) from error
     unpack_objects(content, what, also)  # what could not be loaded is not saved
     return content
 
@@ -86,17 +103,29 @@ def unpack_objects(content: bytes, what: str, also: Sequence[str] = ()) -> Any:
     trusted = [*TRUSTED, *also]
     try:
         check_archive(content)
-        strange = [name for name in skops.io.get_untrusted_types(data=content) if name not in trusted]
+        strange = [
+            name for name in skops.io.get_untrusted_types(data=content) if name not in trusted
+        ]
         value = None if strange else skops.io.loads(content, trusted=trusted)
         check_sound(value)
     except Exception as error:  # a foreign file may be wrong in any way
         refuse_pickle(content, what)
-        raise ValueError(f"{what} cannot be read ({_first_line(error)}); get a fresh copy, or save it again with this version.") from error
+        raise ValueError(
+            f"{what} cannot be read ({_first_line(error)}); get a fresh copy, or save it again with this version."
+        ) from error
     if strange:
-        advice = "choose algorithm='brute'" if "neighbors" in "".join(strange) else "choose scikit-learn's own estimators without it"
-        raise ValueError(f"{what} holds {' and '.join(strange[:3])}, which is not trusted in a model folder; {advice}.")
+        advice = (
+            "choose algorithm='brute'"
+            if "neighbors" in "".join(strange)
+            else "choose scikit-learn's own estimators without it"
+        )
+        raise ValueError(
+            f"{what} holds {' and '.join(strange[:3])}, which is not trusted in a model folder; {advice}."
+        )
     return value
 
 
 def _first_line(error: Exception) -> str:
-    return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no reason given'}".rstrip(".")
+    return f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else 'no reason given'}".rstrip(
+        "."
+    )

@@ -61,7 +61,9 @@ def _walk(value: Any) -> Iterator[Any]:
             waiting += getattr(item, "__dict__", {}).values()
 
 
-def _require(is_sound: Any, what: str, fault: str = "points outside of its own nodes or features") -> None:
+def _require(
+    is_sound: Any, what: str, fault: str = "points outside of its own nodes or features"
+) -> None:
     if not is_sound:
         raise ValueError(f"{what} {fault}")
 
@@ -70,7 +72,11 @@ def _check_nodes(left: Any, right: Any, feature: Any, is_leaf: Any, n_features: 
     """A node that is no leaf leads to two later ones, which no other leads to, and looks at a feature that is there. Gives the depth."""
     inner = np.flatnonzero(~is_leaf)
     children = np.concatenate([left[inner], right[inner]]).astype(np.int64)
-    _require(np.all((children > np.tile(inner, 2)) & (children < len(left))) and len(np.unique(children)) == len(children), "a tree")
+    _require(
+        np.all((children > np.tile(inner, 2)) & (children < len(left)))
+        and len(np.unique(children)) == len(children),
+        "a tree",
+    )
     _require(np.all((feature[inner] >= 0) & (feature[inner] < n_features)), "a tree")
     depth, level = 0, np.zeros(1, dtype=np.int64)
     while not is_leaf[level].all():
@@ -83,23 +89,47 @@ def _check_tree(model: Any) -> None:
     tree = getattr(model, "tree_", None)
     if tree is None:  # not fitted
         return
-    _require(isinstance(tree, Tree) and 1 <= tree.node_count <= tree.capacity and tree.n_features == model.n_features_in_, "a tree")
-    depth = _check_nodes(tree.children_left, tree.children_right, tree.feature, tree.children_left == LEAF, tree.n_features)
+    _require(
+        isinstance(tree, Tree)
+        and 1 <= tree.node_count <= tree.capacity
+        and tree.n_features == model.n_features_in_,
+        "a tree",
+    )
+    depth = _check_nodes(
+        tree.children_left,
+        tree.children_right,
+        tree.feature,
+        tree.children_left == LEAF,
+        tree.n_features,
+    )
     _require(depth <= tree.max_depth, "a tree", "is deeper than it says")
 
 
 def _check_boosting(model: Any) -> None:
     for tree in np.ravel(getattr(model, "estimators_", [])):
-        _require(isinstance(tree, BaseDecisionTree) and tree.n_features_in_ == model.n_features_in_, "a tree")
+        _require(
+            isinstance(tree, BaseDecisionTree) and tree.n_features_in_ == model.n_features_in_,
+            "a tree",
+        )
 
 
 def _check_histogram_boosting(model: Any) -> None:
-    _require(getattr(model, "_preprocessor", None) is None and not getattr(model, "_in_fit", False), "a boosted tree", "has categories")
+    _require(
+        getattr(model, "_preprocessor", None) is None and not getattr(model, "_in_fit", False),
+        "a boosted tree",
+        "has categories",
+    )
     for tree in (tree for trees in getattr(model, "_predictors", []) for tree in trees):
         _require(isinstance(tree, TreePredictor) and len(tree.nodes) > 0, "a boosted tree")
         nodes = tree.nodes
         _require(not nodes["is_categorical"].any(), "a boosted tree", "has categories")
-        _check_nodes(nodes["left"], nodes["right"], nodes["feature_idx"], nodes["is_leaf"] != 0, model.n_features_in_)
+        _check_nodes(
+            nodes["left"],
+            nodes["right"],
+            nodes["feature_idx"],
+            nodes["is_leaf"] != 0,
+            model.n_features_in_,
+        )
 
 
 def _check_support_vectors(model: Any) -> None:
@@ -107,7 +137,9 @@ def _check_support_vectors(model: Any) -> None:
         return
     n_vectors, n_kinds = model.support_vectors_.shape[0], len(model._n_support)
     n_pairs = n_kinds * (n_kinds - 1) // 2
-    coefficients = model._dual_coef_.data if sparse.issparse(model._dual_coef_) else model._dual_coef_
+    coefficients = (
+        model._dual_coef_.data if sparse.issparse(model._dual_coef_) else model._dual_coef_
+    )
     is_sound = (
         int(model.n_support_.sum()) == n_vectors == len(model.support_)
         and min(model._n_support) >= 0
@@ -121,7 +153,10 @@ def _check_support_vectors(model: Any) -> None:
 
 def _check_neighbours(model: Any) -> None:
     if hasattr(model, "_fit_X"):
-        _require(model._fit_X.ndim == 2 and model._fit_X.shape[1] == model.n_features_in_, "a model of neighbours")
+        _require(
+            model._fit_X.ndim == 2 and model._fit_X.shape[1] == model.n_features_in_,
+            "a model of neighbours",
+        )
 
 
 def _check_sparse(matrix: Any) -> None:

@@ -28,12 +28,27 @@ Arrays = dict[str, NDArray[Any]]
 Classes = Mapping[str, type[Any]]
 
 FEW = 100  # numbers of an array that are written into the JSON itself
-NUMBERS = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64")
+NUMBERS = (
+    "bool",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float16",
+    "float32",
+    "float64",
+)
 DATES = {datetime.date: "$date", datetime.datetime: "$datetime"}
 UNITS = ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns")  # of numpy's dates
 
 
-def to_json(value: Any, arrays: Arrays | None = None, classes: Classes | None = None, name: str = "value") -> Any:
+def to_json(
+    value: Any, arrays: Arrays | None = None, classes: Classes | None = None, name: str = "value"
+) -> Any:
     """A value as plain JSON.
 
     Parameters
@@ -75,14 +90,19 @@ def to_json(value: Any, arrays: Arrays | None = None, classes: Classes | None = 
     if kind is np.random.RandomState:
         return {"$random_state": to_json(value.get_state(legacy=False), arrays, classes, name)}
     if classes and classes.get(kind.__name__) is kind:
-        content = {field.name: to_json(getattr(value, field.name), arrays, classes, f"{name}.{field.name}") for field in fields(kind)}
+        content = {
+            field.name: to_json(getattr(value, field.name), arrays, classes, f"{name}.{field.name}")
+            for field in fields(kind)
+        }
         return {"$object": [kind.__name__, content]}
     raise ValueError(
         f"{name} holds {value!r}, of type {kind.__name__}, which a model folder cannot hold; use text, numbers, dates, or tuples of them."
     )
 
 
-def from_json(content: Any, arrays: Mapping[str, NDArray[Any]] | None = None, classes: Classes | None = None) -> Any:
+def from_json(
+    content: Any, arrays: Mapping[str, NDArray[Any]] | None = None, classes: Classes | None = None
+) -> Any:
     """The value again. What was never written by `to_json` is a ValueError, KeyError or TypeError.
 
     Examples
@@ -104,7 +124,10 @@ def from_json(content: Any, arrays: Mapping[str, NDArray[Any]] | None = None, cl
         case "$tuple":
             return tuple(from_json(inner, arrays, classes))
         case "$dict":
-            return {from_json(key, arrays, classes): from_json(value, arrays, classes) for key, value in inner}
+            return {
+                from_json(key, arrays, classes): from_json(value, arrays, classes)
+                for key, value in inner
+            }
         case "$date":
             return datetime.date.fromisoformat(inner)
         case "$datetime":
@@ -129,27 +152,42 @@ def from_json(content: Any, arrays: Mapping[str, NDArray[Any]] | None = None, cl
     raise ValueError(f"{tag} is not known")
 
 
-def _dict_to_json(value: dict[Any, Any], arrays: Arrays | None, classes: Classes | None, name: str) -> Any:
+def _dict_to_json(
+    value: dict[Any, Any], arrays: Arrays | None, classes: Classes | None, name: str
+) -> Any:
     items = [(key, to_json(item, arrays, classes, f"{name}.{key}")) for key, item in value.items()]
     if all(type(key) is str and not key.startswith("$") for key in value):
         return dict(items)
-    return {"$dict": [[to_json(key, None, classes, f"a key of {name}"), item] for key, item in items]}
+    return {
+        "$dict": [[to_json(key, None, classes, f"a key of {name}"), item] for key, item in items]
+    }
 
 
-def _array_to_json(array: NDArray[Any], arrays: Arrays | None, classes: Classes | None, name: str) -> Any:
+def _array_to_json(
+    array: NDArray[Any], arrays: Arrays | None, classes: Classes | None, name: str
+) -> Any:
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
     if array.ndim > 1 and array.flags.f_contiguous and not array.flags.c_contiguous:
         return {"$transposed": _array_to_json(array.T, arrays, classes, name)}
     kind = array.dtype.kind
     if kind in "Mm" and _unit_of(str(array.dtype)):
-        return {"$dates": [str(array.dtype), _array_to_json(array.view(np.int64), arrays, classes, name)]}
+        return {
+            "$dates": [
+                str(array.dtype),
+                _array_to_json(array.view(np.int64), arrays, classes, name),
+            ]
+        }
     if kind not in "UO" and array.dtype.name not in NUMBERS:
-        raise ValueError(f"{name} holds an array of type {array.dtype}, which a model folder cannot hold; use text, numbers or dates.")
+        raise ValueError(
+            f"{name} holds an array of type {array.dtype}, which a model folder cannot hold; use text, numbers or dates."
+        )
     if arrays is not None and kind not in "UO" and array.size > FEW:
         arrays[name] = array
         return {"$array": name}
     dtype = {"U": "str", "O": "object"}.get(kind, array.dtype.name)
-    return {"$values": [dtype, list(array.shape), to_json(array.ravel().tolist(), None, classes, name)]}
+    return {
+        "$values": [dtype, list(array.shape), to_json(array.ravel().tolist(), None, classes, name)]
+    }
 
 
 def _values_from_json(dtype: str, shape: list[int], items: list[Any]) -> NDArray[Any]:
@@ -167,4 +205,6 @@ def _dates_from_json(dtype: str, numbers: NDArray[Any]) -> NDArray[Any]:
 
 
 def _unit_of(dtype: str) -> str | None:
-    return next((unit for unit in UNITS if dtype in (f"datetime64[{unit}]", f"timedelta64[{unit}]")), None)
+    return next(
+        (unit for unit in UNITS if dtype in (f"datetime64[{unit}]", f"timedelta64[{unit}]")), None
+    )

@@ -18,12 +18,16 @@ from pathlib import Path
 
 from leaflearn.persistence.atomic_files import make_folder
 
-LEFT_BEHIND = 24 * 3600  # seconds after which a hidden folder belongs to a run that was killed, and not to one that still writes
+LEFT_BEHIND = (
+    24 * 3600
+)  # seconds after which a hidden folder belongs to a run that was killed, and not to one that still writes
 EXCHANGE = 2  # the flag of renameat2 on Linux and of renamex_np on macOS
 HERE = -100  # paths are relative to the working directory, for renameat2
 
 
-def write_folder(folder: Path, files: Mapping[str, bytes], check_old: Callable[[Path], None]) -> None:
+def write_folder(
+    folder: Path, files: Mapping[str, bytes], check_old: Callable[[Path], None]
+) -> None:
     """Write these files, by name, as the whole content of a folder; `check_old` raises where what is there must not be replaced.
 
     Examples
@@ -70,7 +74,14 @@ def find_folder(folder: Path) -> Path:
         return folder
     paths = dict(_hidden_siblings(folder.parent.resolve() / folder.name))
     # The old folder steps aside only once the new one is whole.
-    return next((path for name, path in paths.items() if name.endswith(".new") and f"{name[:-4]}.old" in paths), folder)
+    return next(
+        (
+            path
+            for name, path in paths.items()
+            if name.endswith(".new") and f"{name[:-4]}.old" in paths
+        ),
+        folder,
+    )
 
 
 def _finish_swap(folder: Path) -> None:
@@ -84,7 +95,11 @@ def _hidden_siblings(folder: Path) -> Iterator[tuple[str, Path]]:
     """Hidden folders beside this one that a write made, by name."""
     start = f".{folder.name}."
     for name in sorted(os.listdir(folder.parent)):
-        if name.startswith(start) and len(name) == len(start) + 12 and name.endswith((".new", ".old")):
+        if (
+            name.startswith(start)
+            and len(name) == len(start) + 12
+            and name.endswith((".new", ".old"))
+        ):
             yield name, folder.parent / name
 
 

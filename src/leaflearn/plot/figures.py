@@ -52,7 +52,13 @@ class Panel:
 
 
 @styled
-def plot_curves(x: Array, points: tuple[Array, Array], panels: Sequence[Panel], names: Sequence[str], n_columns: int = 2) -> Figure:
+def plot_curves(
+    x: Array,
+    points: tuple[Array, Array],
+    panels: Sequence[Panel],
+    names: Sequence[str],
+    n_columns: int = 2,
+) -> Figure:
     """Draw learners side by side: their curves over the grid `x` (N,), above the data points that they learnt from.
 
     Examples
@@ -74,12 +80,16 @@ def plot_curves(x: Array, points: tuple[Array, Array], panels: Sequence[Panel], 
         axes.set_xlabel("x")
     for axes in grid[:, 0]:
         axes.set_ylabel("y", rotation=0, labelpad=12)
-    figure.legend(handles=_curve_legend(names, panels), loc="outside lower center", ncols=len(names) + 2)
+    figure.legend(
+        handles=_curve_legend(names, panels), loc="outside lower center", ncols=len(names) + 2
+    )
     return figure
 
 
 @styled
-def plot_allocation(found: Array, truth: Array, names: Sequence[str], epochs: Array | None = None) -> Figure:
+def plot_allocation(
+    found: Array, truth: Array, names: Sequence[str], epochs: Array | None = None
+) -> Figure:
     """Draw how the groups find their context: a stripe a group, a colour a context, and beneath it the share that is right.
 
     Parameters
@@ -105,11 +115,23 @@ def plot_allocation(found: Array, truth: Array, names: Sequence[str], epochs: Ar
     above, below = figure.subplots(2, 1, sharex=True, height_ratios=[3, 1])
     _draw_stripes(above, found, truth, names, epochs)
     below.plot(epochs, right, color=INK, clip_on=False, zorder=3)
-    below.set(xlabel="epoch, on a logarithmic scale", ylim=(0, 1), xscale="log", xlim=(epochs[0] - 0.5, epochs[-1] + 0.5))
+    below.set(
+        xlabel="epoch, on a logarithmic scale",
+        ylim=(0, 1),
+        xscale="log",
+        xlim=(epochs[0] - 0.5, epochs[-1] + 0.5),
+    )
     below.set_title(f"Groups in the right context: {right[-1]:.1%} in the end")
     below.set_yticks([0.0, 0.5, 1.0])
     below.yaxis.set_major_formatter(PercentFormatter(1.0))
-    below.set_xticks([tick for power in range(7) for tick in (10**power, 2 * 10**power, 5 * 10**power) if tick <= epochs[-1]])
+    below.set_xticks(
+        [
+            tick
+            for power in range(7)
+            for tick in (10**power, 2 * 10**power, 5 * 10**power)
+            if tick <= epochs[-1]
+        ]
+    )
     below.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     below.xaxis.set_minor_locator(NullLocator())
     below.grid(axis="y", color=FAINT, linewidth=0.8, alpha=0.6)
@@ -117,7 +139,9 @@ def plot_allocation(found: Array, truth: Array, names: Sequence[str], epochs: Ar
 
 
 @styled
-def plot_answers(images: Array, answers: Array, truths: Array, names: Sequence[str], n_columns: int = 8) -> Figure:
+def plot_answers(
+    images: Array, answers: Array, truths: Array, names: Sequence[str], n_columns: int = 8
+) -> Figure:
     """Draw pictures, and under each what every context says of it; a wrong answer is red and followed by the right one.
 
     Parameters
@@ -140,13 +164,17 @@ def plot_answers(images: Array, answers: Array, truths: Array, names: Sequence[s
     height = 2.2 * n_rows + 0.7
     figure = Figure(figsize=(1.6 * n_columns, height))
     grid = figure.subplots(n_rows, n_columns, squeeze=False)
-    figure.subplots_adjust(left=0.02, right=0.98, bottom=0.75 / height, top=1 - 0.7 / height, hspace=0.6)
+    figure.subplots_adjust(
+        left=0.02, right=0.98, bottom=0.75 / height, top=1 - 0.7 / height, hspace=0.6
+    )
     for axes in grid.flat:
         axes.axis("off")
     for axes, image, said, true in zip(grid.flat, images, answers, truths, strict=False):
         _draw_answers(axes, image, said, true)
     n_wrong = int((answers != truths).sum())
-    title = f"What each context answers: {', then '.join(names)} ({n_wrong} of {answers.size} wrong)"
+    title = (
+        f"What each context answers: {', then '.join(names)} ({n_wrong} of {answers.size} wrong)"
+    )
     figure.suptitle(title, x=0.02, y=1 - 0.15 / height, ha="left", va="top", fontsize=16)
     return figure
 
@@ -167,11 +195,17 @@ def _curve_legend(names: Sequence[str], panels: Sequence[Panel]) -> list[Line2D]
     return [*handles, Line2D([], [], color=FAINT, marker="o", linestyle="", label="data")]
 
 
-def _draw_stripes(axes: Axes, found: Array, truth: Array, names: Sequence[str], epochs: Array) -> None:
+def _draw_stripes(
+    axes: Axes, found: Array, truth: Array, names: Sequence[str], epochs: Array
+) -> None:
     order = np.argsort(truth, kind="stable")  # groups of one domain beside each other
     colors = ListedColormap([FAINT, *(color_of(d) for d in range(len(names)))])
-    edges = np.append(epochs - 0.5, epochs[-1] + 0.5)  # a mesh and not an image: epochs grow narrower on a logarithmic axis
-    axes.pcolormesh(edges, np.arange(len(truth) + 1), found.T[order], cmap=colors, vmin=-1, vmax=len(names) - 1)
+    edges = np.append(
+        epochs - 0.5, epochs[-1] + 0.5
+    )  # a mesh and not an image: epochs grow narrower on a logarithmic axis
+    axes.pcolormesh(
+        edges, np.arange(len(truth) + 1), found.T[order], cmap=colors, vmin=-1, vmax=len(names) - 1
+    )
     axes.invert_yaxis()
     ends = np.cumsum(np.bincount(truth, minlength=len(names)))
     for end in ends[:-1]:
@@ -189,4 +223,11 @@ def _draw_answers(axes: Axes, image: Array, said: Array, true: Array) -> None:
         is_right = answer == right
         text = str(answer) if is_right else f"{answer}, not {right}"
         place: Any = {"transform": axes.transAxes, "ha": "center", "va": "top"}
-        axes.text(0.5, -0.05 - 0.2 * line, text, color=INK if is_right else WRONG, weight="normal" if is_right else "bold", **place)
+        axes.text(
+            0.5,
+            -0.05 - 0.2 * line,
+            text,
+            color=INK if is_right else WRONG,
+            weight="normal" if is_right else "bold",
+            **place,
+        )

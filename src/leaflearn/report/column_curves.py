@@ -91,7 +91,11 @@ def ask_each(model: Any, X: NDArray[Any]) -> Floats:
     (3, 2, 1)
     """
     estimator = model.estimator_
-    each = estimator.predict_proba_each(X) if model.target_.is_label else estimator.predict_each(X)[:, :, None]
+    each = (
+        estimator.predict_proba_each(X)
+        if model.target_.is_label
+        else estimator.predict_each(X)[:, :, None]
+    )
     return np.asarray(each[:, find_drawn(estimator)], dtype=np.float64)
 
 
@@ -120,31 +124,50 @@ def find_curves(model: Any, X: NDArray[Any], rows: Any = None) -> list[ColumnCur
     ['dose', 'age']
     """
     prepare = model.preparation_
-    columns = [c for c in prepare.columns if c.kind in ("number", "date", "category") and c.name in set(prepare.feature_columns)]
+    columns = [
+        c
+        for c in prepare.columns
+        if c.kind in ("number", "date", "category") and c.name in set(prepare.feature_columns)
+    ]
     n_rows = int(np.clip(N_ASKED // (N_VALUES * max(1, len(columns))), FEWEST_ROWS, MOST_ROWS))
     sample = X[np.random.default_rng(0).permutation(len(X))[:n_rows]]
-    return sorted((_follow(model, column, X, sample, rows) for column in columns), key=lambda curve: -curve.parting)
+    return sorted(
+        (_follow(model, column, X, sample, rows) for column in columns),
+        key=lambda curve: -curve.parting,
+    )
 
 
-def _follow(model: Any, column: Column, X: NDArray[Any], sample: NDArray[Any], rows: Any) -> ColumnCurve:
+def _follow(
+    model: Any, column: Column, X: NDArray[Any], sample: NDArray[Any], rows: Any
+) -> ColumnCurve:
     prepare = model.preparation_
     own = np.array([i for i, name in enumerate(prepare.feature_columns) if name == column.name])
-    value_at = [i for i in own if prepare.feature_names[i] == column.name and column.kind != "category"]
+    value_at = [
+        i for i in own if prepare.feature_names[i] == column.name and column.kind != "category"
+    ]
     values: Sequence[Any]
     if value_at:
         values, share, features = _number_values(prepare, column, X, own, value_at[0])
     else:
         values, share, features = _category_values(prepare, column, X, own, rows)
-    sample = sample[: max(1, MOST_CELLS // features.size)]  # of hundreds of items not all values are put into all rows
-    asked = np.repeat(sample[None], len(values), axis=0)  #                                         (G, n, F)
+    sample = sample[
+        : max(1, MOST_CELLS // features.size)
+    ]  # of hundreds of items not all values are put into all rows
+    asked = np.repeat(
+        sample[None], len(values), axis=0
+    )  #                                         (G, n, F)
     asked[:, :, own] = features[:, None]
     answers = ask_each(model, asked.reshape(-1, sample.shape[1]))
-    mean = answers.reshape(len(values), len(sample), *answers.shape[1:]).mean(1)  #                 (G, K, D)
+    mean = answers.reshape(len(values), len(sample), *answers.shape[1:]).mean(
+        1
+    )  #                 (G, K, D)
     parting = measure_parting(mean, share)
     output = 1 if len(parting) == 2 else int(parting.argmax())  # of two labels, one tells the other
     label = output if model.target_.is_label else -1
     kind = column.kind if value_at else "category"
-    return ColumnCurve(column.name, kind, values, share, mean[:, :, output], label, float(parting[output]))
+    return ColumnCurve(
+        column.name, kind, values, share, mean[:, :, output], label, float(parting[output])
+    )
 
 
 def measure_parting(answers: Floats, share: Floats) -> Floats:
@@ -179,7 +202,11 @@ def _number_values(
     place = numbers.index(column.name)
     values = known * scaling.scale_[place] + scaling.mean_[place]
     features = np.where(own == at, known[:, None], 0.0)
-    return [float(f"{value:.10g}") for value in values], np.full(len(known), 1.0 / len(known)), features
+    return (
+        [float(f"{value:.10g}") for value in values],
+        np.full(len(known), 1.0 / len(known)),
+        features,
+    )
 
 
 def _category_values(
@@ -192,7 +219,10 @@ def _category_values(
     rest = float((X[:, own].sum(1) == 0).mean())
     if rest > 0:
         values.append(_name_rest(column, values, rows))
-        share, features = np.append(share, rest), np.concatenate([features, np.zeros((1, len(own)))])
+        share, features = (
+            np.append(share, rest),
+            np.concatenate([features, np.zeros((1, len(own)))]),
+        )
     return values, share, features
 
 
@@ -200,5 +230,9 @@ def _name_rest(column: Column, values: Sequence[str], rows: Any) -> str:
     """What is none of the values; where that is one value only, its name."""
     if column.kind != "category":
         return THERE
-    left = set() if rows is None else {text or MISSING for text in read_texts(rows[column.name])} - set(values)
+    left = (
+        set()
+        if rows is None
+        else {text or MISSING for text in read_texts(rows[column.name])} - set(values)
+    )
     return left.pop() if len(left) == 1 else OTHER

@@ -34,14 +34,26 @@ def tell_contexts(model: Any, curves: Sequence[ColumnCurve], X: NDArray[Any] | N
     True
     """
     drawn = find_drawn(model.estimator_)
-    means = None if X is None else ask_each(model, X[np.random.default_rng(1).permutation(len(X))[:N_ROWS]]).mean(0)  # (K, D)
+    means = (
+        None
+        if X is None
+        else ask_each(model, X[np.random.default_rng(1).permutation(len(X))[:N_ROWS]]).mean(0)
+    )  # (K, D)
     cards = []
     for place, context in enumerate(drawn if len(drawn) > 1 else ()):
         told = [] if means is None else [_tell_mean(model, means[place])]
         told += [describe_along(model, curve, place) for curve in curves[:MOST_COLUMNS]]
         words = bullets(told) if told else ""
-        cards.append(f"<article class='context'><h3>{context_mark(int(context))}</h3>{words}{_members(model, context)}</article>")
-    return join([_sizes(model), *([Html(f"<div class='cards'>{join(cards)}</div>")] if cards else []), *_errors(model)])
+        cards.append(
+            f"<article class='context'><h3>{context_mark(int(context))}</h3>{words}{_members(model, context)}</article>"
+        )
+    return join(
+        [
+            _sizes(model),
+            *([Html(f"<div class='cards'>{join(cards)}</div>")] if cards else []),
+            *_errors(model),
+        ]
+    )
 
 
 def describe_along(model: Any, curve: ColumnCurve, place: int) -> Html:
@@ -55,15 +67,25 @@ def describe_along(model: Any, curve: ColumnCurve, place: int) -> Html:
     >>> [describe_along(model, curve, k).replace("<bdi>", "").replace("</bdi>", "") for k in (0, 1)]
     ['effect rises along dose, from 0 (at 0) to 1 (at 1).', 'effect hardly changes along dose.']
     """
-    answers, what, shape = curve.answers[:, place], name_answer(model, curve), name_shape(curve, place)
+    answers, what, shape = (
+        curve.answers[:, place],
+        name_answer(model, curve),
+        name_shape(curve, place),
+    )
     if shape == "hardly changes":
         return Html(f"{what} hardly changes along {name(curve.column)}.")
     low, high = int(answers.argmin()), int(answers.argmax())
     if curve.kind == "category":
-        return Html(f"{what} is highest for {_at(curve, high, place)} and lowest for {_at(curve, low, place)} of {name(curve.column)}.")
+        return Html(
+            f"{what} is highest for {_at(curve, high, place)} and lowest for {_at(curve, low, place)} of {name(curve.column)}."
+        )
     if shape == "bends":
-        return Html(f"{what} bends along {name(curve.column)}: lowest, {_at(curve, low, place)}; highest, {_at(curve, high, place)}.")
-    return Html(f"{what} {shape} along {name(curve.column)}, from {_at(curve, 0, place)} to {_at(curve, len(answers) - 1, place)}.")
+        return Html(
+            f"{what} bends along {name(curve.column)}: lowest, {_at(curve, low, place)}; highest, {_at(curve, high, place)}."
+        )
+    return Html(
+        f"{what} {shape} along {name(curve.column)}, from {_at(curve, 0, place)} to {_at(curve, len(answers) - 1, place)}."
+    )
 
 
 def name_answer(model: Any, curve: ColumnCurve) -> Html:
@@ -76,12 +98,21 @@ def name_answer(model: Any, curve: ColumnCurve) -> Html:
     >>> name_answer(model, ColumnCurve("dose", "number", [], np.ones(0), np.ones((0, 1)), 1, 0.0))
     'The chance of <bdi>good</bdi>'
     """
-    return name(model.target) if curve.label < 0 else Html(f"The chance of {name(model.estimator_.classes_[curve.label], 60)}")
+    return (
+        name(model.target)
+        if curve.label < 0
+        else Html(f"The chance of {name(model.estimator_.classes_[curve.label], 60)}")
+    )
 
 
 def _at(curve: ColumnCurve, i: int, place: int) -> Html:
-    value, answer = show_value(curve, curve.values[i]), show_answer(curve, float(curve.answers[i, place]))
-    return Html(f"{name(value, 60)} ({answer})" if curve.kind == "category" else f"{answer} (at {value})")
+    value, answer = (
+        show_value(curve, curve.values[i]),
+        show_answer(curve, float(curve.answers[i, place])),
+    )
+    return Html(
+        f"{name(value, 60)} ({answer})" if curve.kind == "category" else f"{answer} (at {value})"
+    )
 
 
 def _tell_mean(model: Any, outputs: NDArray[np.float64]) -> Html:
@@ -89,7 +120,9 @@ def _tell_mean(model: Any, outputs: NDArray[np.float64]) -> Html:
     if not model.target_.is_label:
         return Html(f"{name(model.target)} is {show_number(float(outputs[0]))} on average.")
     best = int(outputs.argmax())
-    return Html(f"Over all rows, {name(model.estimator_.classes_[best], 60)} is the likeliest answer ({show_share(float(outputs[best]))}).")
+    return Html(
+        f"Over all rows, {name(model.estimator_.classes_[best], 60)} is the likeliest answer ({show_share(float(outputs[best]))})."
+    )
 
 
 def _sizes(model: Any) -> Html:
@@ -107,7 +140,11 @@ def _errors(model: Any) -> list[Html]:
     errors = model.errors_
     if errors is None or len(errors.by_context) < 2:
         return []
-    unit = "share of wrong answers" if errors.is_rate else f"root of the mean squared error, in the unit of {isolated(model.target, 60)}"
+    unit = (
+        "share of wrong answers"
+        if errors.is_rate
+        else f"root of the mean squared error, in the unit of {isolated(model.target, 60)}"
+    )
     head = ["context", "with its own model", "with one model for all", "groups", "rows"]
     rows = [
         [
@@ -120,23 +157,34 @@ def _errors(model: Any) -> list[Html]:
         for part in errors.by_context[:MOST_LISTED]
     ]
     few = any(part.n_groups < FEWEST_GROUPS for part in errors.by_context)
-    condition = f", for contexts that have held-out rows of at least {FEWEST_GROUPS} groups" if few else ""
+    condition = (
+        f", for contexts that have held-out rows of at least {FEWEST_GROUPS} groups" if few else ""
+    )
     note = f"In brackets: {PERCENT} intervals, as explained above{condition}."
     return [table(f"Errors on held-out rows: {unit}", head, rows), paragraph(note, "note")]
 
 
 def _with_interval(errors: HeldOutErrors, error: float, interval: Interval | None) -> Html:
-    return Html(f"{show_error(errors, error)}{f' ({show_interval(errors, interval)})' if interval else ''}")
+    return Html(
+        f"{show_error(errors, error)}{f' ({show_interval(errors, interval)})' if interval else ''}"
+    )
 
 
 def _size_of(model: Any, context: int) -> list[Html]:
     estimator = model.estimator_
     mine = np.flatnonzero(estimator.contexts_ == context)
     share = float(estimator.usage_[context])
-    cells = [context_mark(context), Html(f"{len(mine):,}"), Html(f"{bar(share, f'var(--context-{min(context, 6)})')}{show_share(share)}")]
+    cells = [
+        context_mark(context),
+        Html(f"{len(mine):,}"),
+        Html(f"{bar(share, f'var(--context-{min(context, 6)})')}{show_share(share)}"),
+    ]
     if model.group is not None:
         sure = int((estimator.probabilities_[mine].max(1) >= SURE).sum()) if len(mine) else 0
-        cells += [Html(f"{int(model.group_sizes_[mine].sum()):,}"), Html(f"{sure:,} of {len(mine):,}")]
+        cells += [
+            Html(f"{int(model.group_sizes_[mine].sum()):,}"),
+            Html(f"{sure:,} of {len(mine):,}"),
+        ]
     return cells
 
 

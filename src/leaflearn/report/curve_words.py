@@ -42,7 +42,13 @@ def show_value(curve: ColumnCurve, value: Any) -> str:
     >>> show_value(ColumnCurve("day", "date", [], np.ones(0), np.ones((0, 1)), -1, 0.0), 19723.0)
     '2024-01-01'
     """
-    return str(value) if curve.kind == "category" else show_day(value) if curve.kind == "date" else show_number(value)
+    return (
+        str(value)
+        if curve.kind == "category"
+        else show_day(value)
+        if curve.kind == "date"
+        else show_number(value)
+    )
 
 
 def show_answer(curve: ColumnCurve, answer: float) -> str:

@@ -30,7 +30,9 @@ HOW = (
 )
 
 
-def tell_disagreement(model: Any, curves: Sequence[ColumnCurve], examples: Sequence[Example], columns: Sequence[str]) -> Html:
+def tell_disagreement(
+    model: Any, curves: Sequence[ColumnCurve], examples: Sequence[Example], columns: Sequence[str]
+) -> Html:
     """Charts, the ranking of the columns, and examples, whose cells are of the given columns.
 
     Examples
@@ -44,10 +46,21 @@ def tell_disagreement(model: Any, curves: Sequence[ColumnCurve], examples: Seque
     n_drawn = len(find_drawn(model.estimator_))
     parts = []
     if curves:
-        worth = [curve for curve in curves[:MOST_CHARTS] if curve.parting >= WORTH_DRAWING * curves[0].parting]
+        worth = [
+            curve
+            for curve in curves[:MOST_CHARTS]
+            if curve.parting >= WORTH_DRAWING * curves[0].parting
+        ]
         charts = join(_chart(model, curve, number) for number, curve in enumerate(worth))
-        parts = [_introduce(model, curves, n_drawn), key_to_lines(n_drawn), Html(f"<div class='charts'>{charts}</div>")]
-        parts += [opening("All columns", _ranking(model, curves)), opening("How to read the curves", paragraph(HOW))]
+        parts = [
+            _introduce(model, curves, n_drawn),
+            key_to_lines(n_drawn),
+            Html(f"<div class='charts'>{charts}</div>"),
+        ]
+        parts += [
+            opening("All columns", _ranking(model, curves)),
+            opening("How to read the curves", paragraph(HOW)),
+        ]
     else:
         parts = [paragraph(_why_no_curves(model))]
     if n_drawn > 1:
@@ -57,16 +70,20 @@ def tell_disagreement(model: Any, curves: Sequence[ColumnCurve], examples: Seque
 
 def _introduce(model: Any, curves: Sequence[ColumnCurve], n_drawn: int) -> Html:
     if n_drawn == 1:
-        return paragraph(f"There is one context. The charts show what it answers along the columns that move {name(model.target)} most.")
+        return paragraph(
+            f"There is one context. The charts show what it answers along the columns that move {name(model.target)} most."
+        )
     more = model.estimator_.n_contexts_ - n_drawn
     rest = f" The charts show the {n_drawn} most used contexts." if more > 0 else ""
-    return paragraph(f"The charts are of the columns along which the contexts part most, {name(curves[0].column)} first.{rest}")
+    return paragraph(
+        f"The charts are of the columns along which the contexts part most, {name(curves[0].column)} first.{rest}"
+    )
 
 
 def _why_no_curves(model: Any) -> str:
     if not isinstance(model.preparation_, Preparation):
         return "The model learnt from pictures, so there are no columns along which contexts could be compared."
-    if model.estimator_.memory_ is None:
+    if model.estimator_.replay_buffer_ is None:
         return "The model keeps none of its training rows. Write this page with the training table to see where the contexts part."
     return "All columns are free text, along which no curve can be drawn."
 
@@ -74,10 +91,15 @@ def _why_no_curves(model: Any) -> str:
 def _chart(model: Any, curve: ColumnCurve, number: int) -> Html:
     """Heading, chart, words and numbers of one column."""
     shown = _shorten(curve)
-    answer = isolated(model.target if curve.label < 0 else f"chance of {model.estimator_.classes_[curve.label]}", 30)
+    answer = isolated(
+        model.target if curve.label < 0 else f"chance of {model.estimator_.classes_[curve.label]}",
+        30,
+    )
     draw = draw_categories if curve.kind == "category" else draw_curve
     title = f"{answer} along {isolated(curve.column, 60)}"
-    words = join((_plain_words(model, shown, place) for place in range(curve.answers.shape[1])), " ")
+    words = join(
+        (_plain_words(model, shown, place) for place in range(curve.answers.shape[1])), " "
+    )
     svg = to_inline_svg(draw(shown, answer), f"curve-{number}", title, words)
     heading = Html(f"{name_answer(model, curve)} along {name(curve.column, 60)}")
     return figure(heading, svg, _caption(curve, shown), _numbers(model, curve))
@@ -87,7 +109,8 @@ def _plain_words(model: Any, curve: ColumnCurve, place: int) -> str:
     """From the lowest to the highest answer of a context, for those who do not see the chart."""
     answers = curve.answers[:, place]
     low, high = (
-        f"{show_answer(curve, answers[i])} at {show_value(curve, curve.values[i])}" for i in (int(answers.argmin()), int(answers.argmax()))
+        f"{show_answer(curve, answers[i])} at {show_value(curve, curve.values[i])}"
+        for i in (int(answers.argmin()), int(answers.argmax()))
     )
     return f"Context {find_drawn(model.estimator_)[place]}: between {isolated(low)} and {isolated(high)}."
 
@@ -99,7 +122,13 @@ def _shorten(curve: ColumnCurve) -> ColumnCurve:
     order = np.ptp(curve.answers, axis=1) if _has_items(curve) else curve.share
     kept = sorted((-order).argsort(kind="stable")[:MOST_VALUES].tolist())
     return ColumnCurve(
-        curve.column, curve.kind, [curve.values[i] for i in kept], curve.share[kept], curve.answers[kept], curve.label, curve.parting
+        curve.column,
+        curve.kind,
+        [curve.values[i] for i in kept],
+        curve.share[kept],
+        curve.answers[kept],
+        curve.label,
+        curve.parting,
     )
 
 
@@ -112,19 +141,37 @@ def _caption(curve: ColumnCurve, shown: ColumnCurve) -> Html:
     """What the eye may miss: how far the contexts part, and what is not drawn."""
     verb = "The contexts part by" if curve.answers.shape[1] > 1 else "The answer moves by"
     left = len(curve.values) - len(shown.values)
-    rest = f" {count(left, 'rarer value')} {'is' if left == 1 else 'are'} not drawn." if left else ""
-    rest = f" {count(left, 'value')} on which they differ less {'is' if left == 1 else 'are'} not drawn." if _has_items(curve) else rest
+    rest = (
+        f" {count(left, 'rarer value')} {'is' if left == 1 else 'are'} not drawn." if left else ""
+    )
+    rest = (
+        f" {count(left, 'value')} on which they differ less {'is' if left == 1 else 'are'} not drawn."
+        if _has_items(curve)
+        else rest
+    )
     return Html(f"{verb} {_show_parting(curve)} along {name(curve.column, 60)}.{rest}")
 
 
 def _numbers(model: Any, curve: ColumnCurve) -> Html:
     drawn = find_drawn(model.estimator_)
-    head = [plain_head(curve), *(["share"] if curve.kind == "category" else []), *(f"context {k}" for k in drawn)]
+    head = [
+        plain_head(curve),
+        *(["share"] if curve.kind == "category" else []),
+        *(f"context {k}" for k in drawn),
+    ]
     rows = []
     for i, value in enumerate(curve.values):
         share = [Html(show_share(float(curve.share[i])))] if curve.kind == "category" else []
-        rows.append([name(show_value(curve, value), 60), *share, *(Html(show_answer(curve, a)) for a in curve.answers[i])])
-    return table("Mean answers of the contexts", head, rows, texts=(0,) if curve.kind == "category" else ())
+        rows.append(
+            [
+                name(show_value(curve, value), 60),
+                *share,
+                *(Html(show_answer(curve, a)) for a in curve.answers[i]),
+            ]
+        )
+    return table(
+        "Mean answers of the contexts", head, rows, texts=(0,) if curve.kind == "category" else ()
+    )
 
 
 def plain_head(curve: ColumnCurve) -> str:
@@ -140,36 +187,63 @@ def plain_head(curve: ColumnCurve) -> str:
 
 
 def _show_parting(curve: ColumnCurve) -> str:
-    return show_number(curve.parting) if curve.label < 0 else f"{100 * curve.parting:.0f} percentage points"
+    return (
+        show_number(curve.parting)
+        if curve.label < 0
+        else f"{100 * curve.parting:.0f} percentage points"
+    )
 
 
 def _ranking(model: Any, curves: Sequence[ColumnCurve]) -> Html:
     top = max(curves[0].parting, 1e-12)
     rows = [
-        [name(curve.column, 60), Html(curve.kind), Html(f"{bar(curve.parting / top)}{_show_parting(curve)}")]
+        [
+            name(curve.column, 60),
+            Html(curve.kind),
+            Html(f"{bar(curve.parting / top)}{_show_parting(curve)}"),
+        ]
         for curve in curves[:MOST_LISTED]
     ]
     one = len(find_drawn(model.estimator_)) == 1
     head = ["column", "holds", "moves the answer by" if one else "contexts part by"]
     text = [column.name for column in model.preparation_.columns if column.kind == "text"]
-    note = f" Free text has no curve: {join((name(column, 60) for column in text[:MOST_LISTED]), ', ')}." if text else ""
+    note = (
+        f" Free text has no curve: {join((name(column, 60) for column in text[:MOST_LISTED]), ', ')}."
+        if text
+        else ""
+    )
     words = f"By how far curves differ in shape: the root of the mean square over the values of a column.{note}"
-    return join([table("How telling the columns are", head, rows, texts=(0, 1)), paragraph(words, "note")])
+    return join(
+        [table("How telling the columns are", head, rows, texts=(0, 1)), paragraph(words, "note")]
+    )
 
 
 def _tell_examples(model: Any, examples: Sequence[Example], columns: Sequence[str]) -> Html:
     if not examples:
-        return paragraph("Write this page with the training table to see rows on which the contexts answer most differently.")
+        return paragraph(
+            "Write this page with the training table to see rows on which the contexts answer most differently."
+        )
     drawn = find_drawn(model.estimator_)
     pictures = examples[0].png is not None
-    head = ["row", "group", *(["picture"] if pictures else [isolated(column, 60) for column in columns])]
+    head = [
+        "row",
+        "group",
+        *(["picture"] if pictures else [isolated(column, 60) for column in columns]),
+    ]
     head += [f"{isolated(model.target, 60)} in the table", *(f"context {k} says" for k in drawn)]
     rows = [_example_row(example) for example in examples]
     words = (
         "Rows of the training table on which the contexts answer most differently. Rows are counted from 1, without the header. "
         "The answer of the group's own context is in bold."
     )
-    return join([paragraph(words), table("Rows on which the contexts disagree", head, rows, texts=tuple(range(1, len(head))))])
+    return join(
+        [
+            paragraph(words),
+            table(
+                "Rows on which the contexts disagree", head, rows, texts=tuple(range(1, len(head)))
+            ),
+        ]
+    )
 
 
 def _example_row(example: Example) -> list[Html]:
@@ -178,10 +252,22 @@ def _example_row(example: Example) -> list[Html]:
         Html(f"<strong>{name(answer, 80)}</strong>") if k == example.context else name(answer, 80)
         for k, answer in enumerate(example.answers)
     ]
-    cells = [Html(f"<span class='whole'>{name(cell)}</span>") if len(cell) <= SHORT else name(cell, 80) for cell in example.cells]
-    return [Html(f"{example.row:,}"), name(example.group, 60), *png, *cells, name(example.truth, 60), *answers]
+    cells = [
+        Html(f"<span class='whole'>{name(cell)}</span>") if len(cell) <= SHORT else name(cell, 80)
+        for cell in example.cells
+    ]
+    return [
+        Html(f"{example.row:,}"),
+        name(example.group, 60),
+        *png,
+        *cells,
+        name(example.truth, 60),
+        *answers,
+    ]
 
 
 def _picture(png: bytes) -> Html:
     data = base64.b64encode(png).decode()
-    return Html(f"<img src='data:image/png;base64,{data}' alt='the picture of this row' width='56' height='56'>")
+    return Html(
+        f"<img src='data:image/png;base64,{data}' alt='the picture of this row' width='56' height='56'>"
+    )

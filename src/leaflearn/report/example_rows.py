@@ -16,7 +16,10 @@ from leaflearn.report.number_text import show_beside, show_number, show_share
 from leaflearn.report.training_rows import TrainingRows
 
 MOST_ASKED = 5000  # rows
-N_EXAMPLES, N_ALIKE = 6, 2  # rows to show, and how many of them may have the contexts answer in the same order
+N_EXAMPLES, N_ALIKE = (
+    6,
+    2,
+)  # rows to show, and how many of them may have the contexts answer in the same order
 MISSING = "(missing)"
 
 
@@ -76,7 +79,9 @@ def find_examples(model: Any, rows: TrainingRows, columns: Sequence[str]) -> lis
             group=str(rows.groups[place]),
             context=_context_of(model, rows.groups[place]),
             cells=[_show_cell(rows.frame[column].iloc[place]) for column in columns],
-            truth=str(rows.y[place]) if model.target_.is_label else show_beside(float(rows.y[place]), np.ptp(answers)),
+            truth=str(rows.y[place])
+            if model.target_.is_label
+            else show_beside(float(rows.y[place]), np.ptp(answers)),
             answers=_show_answers(model, answers),
         )
         for place, answers in _find_most_different(model, rows.X, rows.groups)
@@ -89,10 +94,10 @@ def find_pictures(model: Any) -> list[Example]:
     Examples
     --------
     >>> from types import SimpleNamespace
-    >>> find_pictures(SimpleNamespace(estimator_=SimpleNamespace(memory_=None)))
+    >>> find_pictures(SimpleNamespace(estimator_=SimpleNamespace(replay_buffer_=None)))
     []
     """
-    estimator, memory = model.estimator_, model.estimator_.memory_
+    estimator, memory = model.estimator_, model.estimator_.replay_buffer_
     if memory is None:
         return []
     X, groups = np.asarray(memory.X), estimator.groups_[memory.group]
@@ -110,16 +115,25 @@ def find_pictures(model: Any) -> list[Example]:
     ]
 
 
-def _find_most_different(model: Any, X: NDArray[Any], groups: NDArray[Any]) -> list[tuple[int, NDArray[np.float64]]]:
+def _find_most_different(
+    model: Any, X: NDArray[Any], groups: NDArray[Any]
+) -> list[tuple[int, NDArray[np.float64]]]:
     """Places of rows, and the answers of the contexts there (K, D)."""
     if len(find_drawn(model.estimator_)) < 2:
         return []
     chosen = np.random.default_rng(0).permutation(len(X))[:MOST_ASKED]
-    answers = ask_each(model, X[chosen])  #                                                         (n, K, D)
+    answers = ask_each(
+        model, X[chosen]
+    )  #                                                         (n, K, D)
     order = np.argsort(-np.ptp(answers, axis=1).max(1), kind="stable")
-    differs = [len(set(pattern)) > 1 for pattern in _patterns(answers[order])]  # quantities always do
+    differs = [
+        len(set(pattern)) > 1 for pattern in _patterns(answers[order])
+    ]  # quantities always do
     order = order[differs] if any(differs) else order
-    return [(int(chosen[i]), answers[i]) for i in order[_pick(_patterns(answers[order]), groups[chosen[order]])]]
+    return [
+        (int(chosen[i]), answers[i])
+        for i in order[_pick(_patterns(answers[order]), groups[chosen[order]])]
+    ]
 
 
 def _patterns(answers: NDArray[np.float64]) -> list[tuple[int, ...]]:
@@ -157,12 +171,19 @@ def _show_answers(model: Any, answers: NDArray[np.float64]) -> list[str]:
     if not model.target_.is_label:
         return [show_beside(float(value), np.ptp(answers)) for value in answers[:, 0]]
     best = answers.argmax(1)
-    return [f"{model.estimator_.classes_[c]} ({show_share(float(outputs[c]))})" for outputs, c in zip(answers, best, strict=True)]
+    return [
+        f"{model.estimator_.classes_[c]} ({show_share(float(outputs[c]))})"
+        for outputs, c in zip(answers, best, strict=True)
+    ]
 
 
 def _recall_truth(model: Any, target: Any) -> str:
     """From what the estimator remembers: the number of a class, or the value."""
-    return str(model.estimator_.classes_[int(target)]) if model.target_.is_label else show_number(float(np.ravel(target)[0]))
+    return (
+        str(model.estimator_.classes_[int(target)])
+        if model.target_.is_label
+        else show_number(float(np.ravel(target)[0]))
+    )
 
 
 def _to_png(picture: NDArray[Any]) -> bytes:

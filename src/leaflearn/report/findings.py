@@ -9,8 +9,22 @@ import numpy as np
 
 from leaflearn.estimators.identification import SURE
 from leaflearn.report.html_parts import bullets, command, facts, paragraph
-from leaflearn.report.interval_words import PERCENT, explain_intervals, show_error, show_interval, tell_gain
-from leaflearn.report.next_commands import ANSWERS, FEW, MODEL, NEW, PICTURES, has_pictures, write_command
+from leaflearn.report.interval_words import (
+    PERCENT,
+    explain_intervals,
+    show_error,
+    show_interval,
+    tell_gain,
+)
+from leaflearn.report.next_commands import (
+    ANSWERS,
+    FEW,
+    MODEL,
+    NEW,
+    PICTURES,
+    has_pictures,
+    write_command,
+)
 from leaflearn.report.number_text import count, show_share
 from leaflearn.report.safe_text import Html, join, name
 from leaflearn.tabular.error_intervals import Interval
@@ -20,7 +34,9 @@ MOST_NAMES = 5
 MOST_NAMED_CONTEXTS, MOST_NAMED_GROUPS = 3, 12  # in the first paragraph
 
 
-def tell_findings(model: Any, n_notices: int, difference: Sequence[str] = (), place: str = MODEL) -> Html:
+def tell_findings(
+    model: Any, n_notices: int, difference: Sequence[str] = (), place: str = MODEL
+) -> Html:
     """The first section: how many contexts, in which column they differ, how sure, what one model would have done, what to do next.
 
     Parameters
@@ -44,9 +60,25 @@ def tell_findings(model: Any, n_notices: int, difference: Sequence[str] = (), pl
     >>> "One context was found in 4 groups (by <bdi>site</bdi>, 40 rows)" in tell_findings(model, 0)
     True
     """
-    where = [paragraph(f"{' '.join(difference)} <a href='#disagreement'>See the charts.</a>", "where")] if difference else []
-    parts = [paragraph(_tell_contexts(model), "lead"), *where, *_name_the_others(model), facts(_key_figures(model)), *_tell_errors(model)]
-    return join([*parts, Html("<h3>What to do next</h3>"), bullets([*_steps_in_doubt(model, n_notices), *_steps_to_use(model, place)])])
+    where = (
+        [paragraph(f"{' '.join(difference)} <a href='#disagreement'>See the charts.</a>", "where")]
+        if difference
+        else []
+    )
+    parts = [
+        paragraph(_tell_contexts(model), "lead"),
+        *where,
+        *_name_the_others(model),
+        facts(_key_figures(model)),
+        *_tell_errors(model),
+    ]
+    return join(
+        [
+            *parts,
+            Html("<h3>What to do next</h3>"),
+            bullets([*_steps_in_doubt(model, n_notices), *_steps_to_use(model, place)]),
+        ]
+    )
 
 
 def count_used(model: Any) -> int:
@@ -67,9 +99,15 @@ def _tell_contexts(model: Any) -> Html:
     if model.group is not None:
         data = f"{count(len(estimator.groups_), 'group')} (by {name(model.group)}, {data})"
     idle = estimator.n_contexts_ - used
-    unused = f" {count(idle, 'further context')} {'has' if idle == 1 else 'have'} no groups." if idle else ""
+    unused = (
+        f" {count(idle, 'further context')} {'has' if idle == 1 else 'have'} no groups."
+        if idle
+        else ""
+    )
     if model.contexts == 1:
-        return Html(f"One context was asked for in {data}: one model answers {name(model.target)} for all of them.")
+        return Html(
+            f"One context was asked for in {data}: one model answers {name(model.target)} for all of them."
+        )
     if used == 1:
         return Html(
             f"One context was found in {data}: the groups do not clearly contradict each other on {name(model.target)}, "
@@ -86,7 +124,9 @@ def _name_the_others(model: Any) -> list[Html]:
     estimator = model.estimator_
     if model.group is None or estimator.n_contexts_ > MOST_NAMED_CONTEXTS:
         return []
-    others = {k: estimator.groups_[estimator.contexts_ == k] for k in range(1, estimator.n_contexts_)}
+    others = {
+        k: estimator.groups_[estimator.contexts_ == k] for k in range(1, estimator.n_contexts_)
+    }
     told = [
         f"Context {k} holds {join((name(group, 40) for group in groups), ', ')}."
         for k, groups in others.items()
@@ -99,31 +139,66 @@ def _name_the_others(model: Any) -> list[Html]:
 
 def _key_figures(model: Any) -> list[tuple[str, Html, Html]]:
     estimator, errors = model.estimator_, model.errors_
-    sizes = [f"{size:,}" for size in np.bincount(estimator.contexts_, minlength=estimator.n_contexts_)[:MOST_NAMES]]
+    sizes = [
+        f"{size:,}"
+        for size in np.bincount(estimator.contexts_, minlength=estimator.n_contexts_)[:MOST_NAMES]
+    ]
     *first, last = [*sizes, "fewer"] if estimator.n_contexts_ > MOST_NAMES else sizes
     what = "rows" if model.group is None else "groups"
-    figures = [("Contexts", Html(f"{count_used(model)}"), Html(f"with {', '.join(first)}{' and ' if first else ''}{last} {what}"))]
+    figures = [
+        (
+            "Contexts",
+            Html(f"{count_used(model)}"),
+            Html(f"with {', '.join(first)}{' and ' if first else ''}{last} {what}"),
+        )
+    ]
     if estimator.n_contexts_ > 1:
         sure, m = int((estimator.probabilities_.max(1) >= SURE).sum()), len(estimator.groups_)
-        figures.append(("Sure", Html(show_share(sure / m)), Html(f"of the {what} are at least {show_share(SURE)} sure of their context")))
+        figures.append(
+            (
+                "Sure",
+                Html(show_share(sure / m)),
+                Html(f"of the {what} are at least {show_share(SURE)} sure of their context"),
+            )
+        )
     if errors is not None:
         words = "of new answers are wrong" if errors.is_rate else "typical error of a new answer"
-        figures.append(("Error of one model for all", *_show_error(errors, errors.one_model, errors.one_model_interval, words)))
+        figures.append(
+            (
+                "Error of one model for all",
+                *_show_error(errors, errors.one_model, errors.one_model_interval, words),
+            )
+        )
         if estimator.n_contexts_ > 1:
-            figures.append(("Error with the contexts", *_show_error(errors, errors.contexts, errors.contexts_interval, words)))
+            figures.append(
+                (
+                    "Error with the contexts",
+                    *_show_error(errors, errors.contexts, errors.contexts_interval, words),
+                )
+            )
     return figures
 
 
-def _show_error(errors: HeldOutErrors, error: float, interval: Interval | None, words: str) -> tuple[Html, Html]:
+def _show_error(
+    errors: HeldOutErrors, error: float, interval: Interval | None, words: str
+) -> tuple[Html, Html]:
     """The error, and words on it with its interval."""
-    ends = "" if interval is None else f" <span class='ends'>{PERCENT} interval: {show_interval(errors, interval)}</span>"
+    ends = (
+        ""
+        if interval is None
+        else f" <span class='ends'>{PERCENT} interval: {show_interval(errors, interval)}</span>"
+    )
     return Html(show_error(errors, error)), Html(f"{words}{ends}")
 
 
 def _tell_errors(model: Any) -> list[Html]:
     errors = model.errors_
     if errors is None:
-        return [paragraph("No error could be measured: every group is a single row, so no rows could be held out inside the groups.")]
+        return [
+            paragraph(
+                "No error could be measured: every group is a single row, so no rows could be held out inside the groups."
+            )
+        ]
     how = f"Measured on {count(errors.n_rows, 'row')} that were held out inside the groups"
     if not errors.is_rate:
         how += f", as the root of the mean squared error, in the unit of {name(model.target)}"
@@ -135,29 +210,53 @@ def _tell_errors(model: Any) -> list[Html]:
 def _steps_in_doubt(model: Any, n_notices: int) -> list[Html]:
     estimator, steps = model.estimator_, []
     if not estimator.converged_:
-        steps.append(Html("The fit has doubts about itself. Read <a href='#warnings'>the warnings</a> before you rely on the contexts."))
+        steps.append(
+            Html(
+                "The fit has doubts about itself. Read <a href='#warnings'>the warnings</a> before you rely on the contexts."
+            )
+        )
     elif n_notices:
-        steps.append(Html(f"Read <a href='#warnings'>{count(n_notices, 'remark')} on the data and the fit</a>."))
+        steps.append(
+            Html(
+                f"Read <a href='#warnings'>{count(n_notices, 'remark')} on the data and the fit</a>."
+            )
+        )
     sure = estimator.probabilities_.max(1)
     unsure = np.argsort(sure, kind="stable")[: int((sure < SURE).sum())]
     if len(unsure) and model.group is not None:
-        shown = join((f"{name(estimator.groups_[i], 60)} ({show_share(sure[i])})" for i in unsure[:MOST_NAMES]), ", ")
+        shown = join(
+            (
+                f"{name(estimator.groups_[i], 60)} ({show_share(sure[i])})"
+                for i in unsure[:MOST_NAMES]
+            ),
+            ", ",
+        )
         more = f" and {len(unsure) - MOST_NAMES:,} more" if len(unsure) > MOST_NAMES else ""
-        steps.append(Html(f"Label a few more rows of the groups that are less than {show_share(SURE)} sure: {shown}{more}."))
+        steps.append(
+            Html(
+                f"Label a few more rows of the groups that are less than {show_share(SURE)} sure: {shown}{more}."
+            )
+        )
     return steps
 
 
 def _steps_to_use(model: Any, place: str) -> list[Html]:
     """Commands to paste, and what has to be filled in."""
     folder = f" <code>{MODEL}</code>: the folder that the model is in." if place == MODEL else ""
-    folder += f" <code>{PICTURES}</code>: the folder with the pictures." if has_pictures(model) else ""
+    folder += (
+        f" <code>{PICTURES}</code>: the folder with the pictures." if has_pictures(model) else ""
+    )
     new = f"Fill in <code>{NEW}</code>: your table of rows to be answered"
     if count_used(model) == 1:
         use = command(write_command(model, "predict", place, NEW, "-o", ANSWERS))
         return [Html(f"Use it like any model:{use}{new}.{folder}")]
     identify = command(write_command(model, "identify", place, FEW))
     answer = command(write_command(model, "predict", place, NEW, "--support", FEW, "-o", ANSWERS))
-    by = "" if model.group is None else f", and with {name(model.group, 60)} where they are of several sources"
+    by = (
+        ""
+        if model.group is None
+        else f", and with {name(model.group, 60)} where they are of several sources"
+    )
     steps = [
         Html(
             "Find out what the groups of a context have in common, and give the contexts names: "
@@ -172,4 +271,9 @@ def _steps_to_use(model: Any, place: str) -> list[Html]:
     if model.group is None:
         return steps
     known = command(write_command(model, "predict", place, NEW, "--by-group", "-o", ANSWERS))
-    return [*steps, Html(f"The groups on this page need no labelled rows:{known}{new}, with their {name(model.group, 60)}.")]
+    return [
+        *steps,
+        Html(
+            f"The groups on this page need no labelled rows:{known}{new}, with their {name(model.group, 60)}."
+        ),
+    ]

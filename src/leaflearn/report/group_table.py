@@ -42,8 +42,18 @@ def tell_groups(model: Any) -> Html:
     """
     listed = list_groups(model)
     shown, m = len(listed["group"]), len(model.estimator_.groups_)
-    note = "" if shown == m else f" Of {count(m, 'group')}, the {shown:,} least sure ones are listed."
-    return join([paragraph(f"{EXPLANATION}{note}"), _controls(model), _shown_groups(listed), _pages(), _data(listed)])
+    note = (
+        "" if shown == m else f" Of {count(m, 'group')}, the {shown:,} least sure ones are listed."
+    )
+    return join(
+        [
+            paragraph(f"{EXPLANATION}{note}"),
+            _controls(model),
+            _shown_groups(listed),
+            _pages(),
+            _data(listed),
+        ]
+    )
 
 
 def list_groups(model: Any) -> dict[str, list[Any]]:
@@ -87,7 +97,10 @@ def find_margins(evidence: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _natural(text: str) -> list[tuple[int, str]]:
     """Group 2 before group 10."""
-    return [(int(piece), "") if piece.isdecimal() else (-1, piece) for piece in re.split(r"(\d+)", text[:100])]
+    return [
+        (int(piece), "") if piece.isdecimal() else (-1, piece)
+        for piece in re.split(r"(\d+)", text[:100])
+    ]
 
 
 def _fit_into_page(listed: dict[str, list[Any]]) -> Html:
@@ -101,7 +114,10 @@ def _fit_into_page(listed: dict[str, list[Any]]) -> Html:
 
 def _shown_groups(listed: dict[str, list[Any]]) -> Html:
     shown = min(len(listed["group"]), AT_ONCE)
-    head, body = join(_head_cell(column) for column in COLUMNS), join(_row(listed, i) for i in range(shown))
+    head, body = (
+        join(_head_cell(column) for column in COLUMNS),
+        join(_row(listed, i) for i in range(shown)),
+    )
     return Html(
         f"<p id='group-count' role='status'>{count(shown, 'group')} of {len(listed['group']):,}</p>"
         "<div class='wide' role='region' tabindex='0' aria-label='Groups and their contexts'><table id='group-table'>"
@@ -117,11 +133,15 @@ def _pages() -> Html:
 
 
 def _data(listed: dict[str, list[Any]]) -> Html:
-    return Html(f"<script type='application/json' id='group-data'>{_fit_into_page(listed)}</script>")
+    return Html(
+        f"<script type='application/json' id='group-data'>{_fit_into_page(listed)}</script>"
+    )
 
 
 def _controls(model: Any) -> Html:
-    options = join(f"<option value='{k}'>context {k}</option>" for k in range(model.estimator_.n_contexts_))
+    options = join(
+        f"<option value='{k}'>context {k}</option>" for k in range(model.estimator_.n_contexts_)
+    )
     return Html(
         "<form class='controls needs-script' hidden role='search' aria-label='Groups'>"
         "<div><label for='find'>Find a group</label><input type='search' id='find' autocomplete='off'></div>"
@@ -132,11 +152,19 @@ def _controls(model: Any) -> Html:
 def _head_cell(column: str) -> Html:
     sort = " aria-sort='ascending'" if column == "margin" else ""
     kind = "" if column in ("group", "context") else " class='number'"
-    return Html(f"<th scope='col'{kind}{sort}><button type='button' data-column='{column}'>{from_text(column)}</button></th>")
+    return Html(
+        f"<th scope='col'{kind}{sort}><button type='button' data-column='{column}'>{from_text(column)}</button></th>"
+    )
 
 
 def _row(listed: dict[str, list[Any]], i: int) -> Html:
     margin = listed["margin"][i]
-    numbers = (show_share(listed["probability"][i]), show_number(np.inf if margin is None else margin), f"{listed['rows'][i]:,}")
+    numbers = (
+        show_share(listed["probability"][i]),
+        show_number(np.inf if margin is None else margin),
+        f"{listed['rows'][i]:,}",
+    )
     cells = join(f"<td class='number'>{cell}</td>" for cell in numbers)
-    return Html(f"<tr><th scope='row'>{name(listed['group'][i])}</th><td>{context_mark(listed['context'][i])}</td>{cells}</tr>")
+    return Html(
+        f"<tr><th scope='row'>{name(listed['group'][i])}</th><td>{context_mark(listed['context'][i])}</td>{cells}</tr>"
+    )

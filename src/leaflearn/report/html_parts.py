@@ -17,10 +17,19 @@ _MARK_PATHS = {  # of the same shapes that the charts draw, in a square of 12
     "P": '<path d="M4 1h4v3h3v4H8v3H4V8H1V4h3z"/>',
 }
 LONGEST_COMMAND = 2000  # characters that are shown
-_LINE_DASHES = ("", "8 3", "2.5 2.5", "9 3 2.5 3", "14 5", "5 2 2 2 2 2")  # as the charts have them, in the units of the key
+_LINE_DASHES = (
+    "",
+    "8 3",
+    "2.5 2.5",
+    "9 3 2.5 3",
+    "14 5",
+    "5 2 2 2 2 2",
+)  # as the charts have them, in the units of the key
 
 
-def table(caption: str, head: Sequence[str], rows: Sequence[Sequence[Html]], texts: Sequence[int] = (0,)) -> Html:
+def table(
+    caption: str, head: Sequence[str], rows: Sequence[Sequence[Html]], texts: Sequence[int] = (0,)
+) -> Html:
     """A table that scrolls by itself where it is too wide; the first cell of a row names it. `texts` are the columns that hold no numbers.
 
     Examples
@@ -28,7 +37,9 @@ def table(caption: str, head: Sequence[str], rows: Sequence[Sequence[Html]], tex
     >>> "<caption>Coins</caption>" in table("Coins", ["side", "times"], [[Html("head"), Html("3")]])
     True
     """
-    top = join(f"<th scope='col'{_kind(i, texts)}>{from_text(cell)}</th>" for i, cell in enumerate(head))
+    top = join(
+        f"<th scope='col'{_kind(i, texts)}>{from_text(cell)}</th>" for i, cell in enumerate(head)
+    )
     body = join(f"<tr>{_row(row, texts)}</tr>" for row in rows)
     label = from_text(caption)
     return Html(
@@ -39,7 +50,9 @@ def table(caption: str, head: Sequence[str], rows: Sequence[Sequence[Html]], tex
 
 def _row(row: Sequence[Html], texts: Sequence[int]) -> Html:
     first = f"<th scope='row'{_kind(0, texts)}>{row[0]}</th>"
-    return Html(first + join(f"<td{_kind(i, texts)}>{cell}</td>" for i, cell in enumerate(row[1:], start=1)))
+    return Html(
+        first + join(f"<td{_kind(i, texts)}>{cell}</td>" for i, cell in enumerate(row[1:], start=1))
+    )
 
 
 def _kind(column: int, texts: Sequence[int]) -> str:
@@ -69,7 +82,9 @@ def figure(heading: Html, svg: Html, caption: Html, numbers: Html) -> Html:
     True
     """
     opened = opening("The numbers", numbers) if numbers else Html("")
-    return Html(f"<figure><h3>{heading}</h3>{svg}<figcaption>{caption}</figcaption>{opened}</figure>")
+    return Html(
+        f"<figure><h3>{heading}</h3>{svg}<figcaption>{caption}</figcaption>{opened}</figure>"
+    )
 
 
 def opening(summary: str, content: Html) -> Html:
@@ -102,7 +117,9 @@ def command(text: str) -> Html:
     >>> command("leaflearn show 'a & b'")
     "<pre tabindex='0' dir='ltr'><code>leaflearn show &#x27;a &amp; b&#x27;</code></pre>"
     """
-    return Html(f"<pre tabindex='0' dir='ltr'><code>{from_text(plain(text, LONGEST_COMMAND))}</code></pre>")
+    return Html(
+        f"<pre tabindex='0' dir='ltr'><code>{from_text(plain(text, LONGEST_COMMAND))}</code></pre>"
+    )
 
 
 def bullets(items: Sequence[Html]) -> Html:
@@ -128,7 +145,9 @@ def context_mark(context: int) -> Html:
     if context < len(MARKS):
         fill = f"fill='var(--context-{context})'"
         mark = f"<svg class='mark' viewBox='0 0 12 12' aria-hidden='true' {fill}>{_MARK_PATHS[MARKS[context]]}</svg>"
-    return Html(f"<span class='of-context'>{mark}<span class='word'>context </span>{context}</span>")
+    return Html(
+        f"<span class='of-context'>{mark}<span class='word'>context </span>{context}</span>"
+    )
 
 
 def key_to_lines(n_contexts: int) -> Html:
@@ -174,5 +193,8 @@ def facts(pairs: Sequence[tuple[str, Any, Any]]) -> Html:
     >>> facts([("Contexts", Html("3"), Html("found"))])
     "<dl class='facts'><div><dt>Contexts</dt><dd><strong>3</strong> found</dd></div></dl>"
     """
-    cells = join(f"<div><dt>{from_text(what)}</dt><dd><strong>{figure}</strong> {words}</dd></div>" for what, figure, words in pairs)
+    cells = join(
+        f"<div><dt>{from_text(what)}</dt><dd><strong>{figure}</strong> {words}</dd></div>"
+        for what, figure, words in pairs
+    )
     return Html(f"<dl class='facts'>{cells}</dl>")

@@ -57,9 +57,15 @@ def to_inline_svg(figure: Figure, name: str, title: str, description: str) -> Ht
     (True, False, False)
     """
     buffer = io.BytesIO()
-    settings: Any = {"svg.fonttype": "none", "svg.hashsalt": name, "text.parse_math": False}  # a dollar in a name is a dollar
+    settings: Any = {
+        "svg.fonttype": "none",
+        "svg.hashsalt": name,
+        "text.parse_math": False,
+    }  # a dollar in a name is a dollar
     with rc_context(settings), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of letters that matplotlib's font does not have: the reader's browser has them
+        warnings.simplefilter(
+            "ignore"
+        )  # of letters that matplotlib's font does not have: the reader's browser has them
         figure.savefig(buffer, format="svg", transparent=True)
     root = ElementTree.fromstring(buffer.getvalue())
     _clean(root)
@@ -71,7 +77,9 @@ def to_inline_svg(figure: Figure, name: str, title: str, description: str) -> Ht
         "aria-labelledby": f"{name}-title {name}-description",
     }
     for place, (tag, text) in enumerate((("title", title), ("desc", description))):
-        element = ElementTree.Element(tag, {"id": f"{name}-{'title' if tag == 'title' else 'description'}"})
+        element = ElementTree.Element(
+            tag, {"id": f"{name}-{'title' if tag == 'title' else 'description'}"}
+        )
         element.text = text
         root.insert(place, element)
     return Html(ElementTree.tostring(root, encoding="unicode"))
@@ -82,7 +90,9 @@ def _clean(element: ElementTree.Element) -> None:
     element.tag = element.tag.split("}")[-1]
     given = {key.split("}")[-1]: value for key, value in element.attrib.items()}
     given |= _to_attributes(given.pop("style", ""))
-    element.attrib = {key: _round(value) if key in _TO_ROUND else _to_role(value) for key, value in given.items()}
+    element.attrib = {
+        key: _round(value) if key in _TO_ROUND else _to_role(value) for key, value in given.items()
+    }
     if element.tag not in ("text", "tspan"):
         element.text = None
     for child in list(element):
@@ -104,12 +114,16 @@ def _to_attributes(style: str) -> dict[str, str]:
 def _to_role(value: str) -> str:
     if value in _ROLES:
         return _ROLES[value]
-    return _CONTEXT.sub(lambda found: f"var(--context-{int(found.group(1), 16) - _FIRST_CONTEXT})", value)
+    return _CONTEXT.sub(
+        lambda found: f"var(--context-{int(found.group(1), 16) - _FIRST_CONTEXT})", value
+    )
 
 
 def _round(value: str) -> str:
     """Hundredths of a pixel are enough."""
-    return _LONG_NUMBER.sub(lambda found: f"{float(found.group()):.2f}".rstrip("0").rstrip("."), value)
+    return _LONG_NUMBER.sub(
+        lambda found: f"{float(found.group()):.2f}".rstrip("0").rstrip("."), value
+    )
 
 
 def _rename(root: ElementTree.Element, name: str) -> None:
@@ -120,7 +134,10 @@ def _rename(root: ElementTree.Element, name: str) -> None:
             found = _REFERENCE.search(element.get(key, ""))
             if found:
                 used.add(found.group(1))
-                element.set(key, element.get(key, "").replace(f"#{found.group(1)}", f"#{name}-{found.group(1)}"))
+                element.set(
+                    key,
+                    element.get(key, "").replace(f"#{found.group(1)}", f"#{name}-{found.group(1)}"),
+                )
     for element in root.iter():
         identifier = element.attrib.pop("id", None)
         if identifier in used:

@@ -67,10 +67,16 @@ def tell_gain(errors: HeldOutErrors) -> tuple[str, str]:
     if errors.contexts >= CLEARLY_LESS * errors.one_model:
         return "The contexts hardly lower the error", ": one model for all does about as well."
     ends, less = errors.ratio_interval, show_share(1.0 - errors.contexts / errors.one_model)
-    clause, rest = f"With the contexts the error is {less} smaller", " than that of one model for all"
+    clause, rest = (
+        f"With the contexts the error is {less} smaller",
+        " than that of one model for all",
+    )
     if ends is None:
         return clause, f"{rest}."
     if ends[1] >= 1.0:
         reach = f"from {show_share(1.0 - ends[0])} smaller to {show_share(ends[1] - 1.0)} larger"
         return clause, f"{rest}, but that may be chance: the {PERCENT} interval goes {reach}."
-    return clause, f"{rest} ({PERCENT} interval: {show_range((1.0 - ends[1], 1.0 - ends[0]), show_share)})."
+    return (
+        clause,
+        f"{rest} ({PERCENT} interval: {show_range((1.0 - ends[1], 1.0 - ends[0]), show_share)}).",
+    )

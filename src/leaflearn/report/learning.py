@@ -31,9 +31,13 @@ def tell_learning(model: Any) -> Html:
     """
     estimator = model.estimator_
     start = paragraph(
-        Html(f"The local models are of the kind {name(model.local_model_)}. Where the search began: {from_text(estimator.init_)}.")
+        Html(
+            f"The local models are of the kind {name(model.local_model_)}. Where the search began: {from_text(estimator.init_)}."
+        )
     )
-    return join([start, *_tell_history(estimator), Html("<h3>Starts</h3>"), *_tell_starts(estimator)])
+    return join(
+        [start, *_tell_history(estimator), Html("<h3>Starts</h3>"), *_tell_starts(estimator)]
+    )
 
 
 def _tell_history(estimator: Any) -> list[Html]:
@@ -42,21 +46,39 @@ def _tell_history(estimator: Any) -> list[Html]:
     rounds = f"It took {count(n, 'round')}; the loss ended at {show_number(float(loss[-1]))}."
     numbers = _history_numbers(history)
     if n < FEWEST_MOMENTS:
-        return [paragraph(f"{rounds} That is too short for a curve."), opening("The numbers", numbers)]
+        return [
+            paragraph(f"{rounds} That is too short for a curve."),
+            opening("The numbers", numbers),
+        ]
     fell = f"From {show_number(float(loss[0]))} to {show_number(float(loss[-1]))} in {count(n, 'epoch')}."
     parts = [
         figure(
-            Html("Loss"), to_inline_svg(draw_history(history, "loss", "loss"), "loss", "Loss over the epochs", fell), Html(fell), numbers
+            Html("Loss"),
+            to_inline_svg(
+                draw_history(history, "loss", "loss"), "loss", "Loss over the epochs", fell
+            ),
+            Html(fell),
+            numbers,
         )
     ]
     if estimator.n_contexts_ > 1:
-        ends = ", ".join(f"context {k} {show_share(share)}" for k, share in enumerate(history["usage"][-1][:MOST_DRAWN]))
-        svg = to_inline_svg(
-            draw_history(history, "usage", "share of the groups"), "usage", "Share of the groups in each context", f"At the end: {ends}."
+        ends = ", ".join(
+            f"context {k} {show_share(share)}"
+            for k, share in enumerate(history["usage"][-1][:MOST_DRAWN])
         )
-        parts.append(figure(Html("Usage of the contexts"), svg, from_text(f"At the end: {ends}."), Html("")))
+        svg = to_inline_svg(
+            draw_history(history, "usage", "share of the groups"),
+            "usage",
+            "Share of the groups in each context",
+            f"At the end: {ends}.",
+        )
+        parts.append(
+            figure(Html("Usage of the contexts"), svg, from_text(f"At the end: {ends}."), Html(""))
+        )
     charts = Html(f"<div class='charts'>{join(parts)}</div>")
-    key = [key_to_lines(min(estimator.n_contexts_, MOST_DRAWN))] if estimator.n_contexts_ > 1 else []
+    key = (
+        [key_to_lines(min(estimator.n_contexts_, MOST_DRAWN))] if estimator.n_contexts_ > 1 else []
+    )
     return [*key, charts]
 
 
@@ -66,13 +88,17 @@ def _history_numbers(history: Mapping[str, Any]) -> Html:
     chosen = np.unique(np.linspace(0, n - 1, min(n, MOST_MOMENTS)).astype(int))
     columns = [column for column in history if np.ndim(history[column]) == 1]
     rows = [[Html(show_number(float(history[column][i]))) for column in columns] for i in chosen]
-    return table("Moments of the fit", [column.replace("_", " ") for column in columns], rows, texts=())
+    return table(
+        "Moments of the fit", [column.replace("_", " ") for column in columns], rows, texts=()
+    )
 
 
 def _tell_starts(estimator: Any) -> list[Html]:
     starts = estimator.restarts_
     kept = next((number for number, start in enumerate(starts) if start["kept"]), 0)
-    agree = f"Starts that explain the groups equally well agree on {show_share(estimator.stability_)}."
+    agree = (
+        f"Starts that explain the groups equally well agree on {show_share(estimator.stability_)}."
+    )
     one = "One start was made, and it was kept."
     said = paragraph(
         one
@@ -90,7 +116,12 @@ def _tell_starts(estimator: Any) -> list[Html]:
         ]
         for number, start in enumerate(starts[:MOST_STARTS])
     ]
-    fates = table("Every start and its fate", ["start", "stage", "error", "rounds", "stood still", "kept"], rows, texts=(1, 4, 5))
+    fates = table(
+        "Every start and its fate",
+        ["start", "stage", "error", "rounds", "stood still", "kept"],
+        rows,
+        texts=(1, 4, 5),
+    )
     if len(starts) < 2 or max(len(start["curve"]) for start in starts) < FEWEST_MOMENTS:
         return [said, fates]
     words = "The loss of every start over its epochs; the one that was kept is thick, the others are thin and dashed."

@@ -21,7 +21,7 @@ from leaflearn.report.disagreement import tell_disagreement
 from leaflearn.report.example_rows import find_examples, find_pictures
 from leaflearn.report.findings import tell_findings
 from leaflearn.report.group_table import tell_groups
-from leaflearn.report.how_many import tell_selection
+from leaflearn.report.how_many import describe_selection
 from leaflearn.report.html_parts import section
 from leaflearn.report.learning import tell_learning
 from leaflearn.report.notices import collect_notices, tell_notices
@@ -68,10 +68,15 @@ def write_report(
     >>> page.startswith("<!doctype html>"), page.count("<h1")
     (True, 1)
     """
-    write_file(Path(path), render_report(model, frame, origin or Origin(), on_stage).encode("utf-8", "replace"))
+    write_file(
+        Path(path),
+        render_report(model, frame, origin or Origin(), on_stage).encode("utf-8", "replace"),
+    )
 
 
-def render_report(model: Any, frame: Any, origin: Origin, on_stage: Callable[[str], None] = _ignore) -> str:
+def render_report(
+    model: Any, frame: Any, origin: Origin, on_stage: Callable[[str], None] = _ignore
+) -> str:
     """The page as text; the arguments are those of `write_report`.
 
     Examples
@@ -89,18 +94,32 @@ def render_report(model: Any, frame: Any, origin: Origin, on_stage: Callable[[st
     rows = read_training_rows(model, frame, what) if frame is not None and is_of_columns else None
     on_stage("asking the contexts")
     X = find_background(model, rows)
-    curves = find_curves(model, X, None if rows is None else rows.frame) if X is not None and is_of_columns else []
+    curves = (
+        find_curves(model, X, None if rows is None else rows.frame)
+        if X is not None and is_of_columns
+        else []
+    )
     columns = _choose_columns(model, [curve.column for curve in curves])
-    examples = find_pictures(model) if not is_of_columns else [] if rows is None else find_examples(model, rows, columns)
+    examples = (
+        find_pictures(model)
+        if not is_of_columns
+        else []
+        if rows is None
+        else find_examples(model, rows, columns)
+    )
     on_stage("drawing")
     notices = collect_notices(model, rows)
     sections = {
-        ("found", "What was found"): tell_findings(model, len(notices), tell_difference(model, curves, X, name), origin.model),
+        ("found", "What was found"): tell_findings(
+            model, len(notices), tell_difference(model, curves, X, name), origin.model
+        ),
         ("contexts", "The contexts"): tell_contexts(model, curves, X),
-        ("disagreement", _name_disagreement(model)): tell_disagreement(model, curves, examples, columns),
+        ("disagreement", _name_disagreement(model)): tell_disagreement(
+            model, curves, examples, columns
+        ),
         ("groups", "The groups"): tell_groups(model),
         ("learning", "How it was learnt"): tell_learning(model),
-        ("selection", "How many contexts"): tell_selection(model),
+        ("selection", "How many contexts"): describe_selection(model),
         ("warnings", "Warnings"): tell_notices(notices),
         ("reproduce", "How to do it again"): tell_origin(model, origin, rows),
     }
@@ -116,17 +135,24 @@ def _choose_columns(model: Any, telling: list[str]) -> list[str]:
 
 
 def _name_disagreement(model: Any) -> str:
-    return "Where the contexts disagree" if len(find_drawn(model.estimator_)) > 1 else "What the answer depends on"
+    return (
+        "Where the contexts disagree"
+        if len(find_drawn(model.estimator_)) > 1
+        else "What the answer depends on"
+    )
 
 
 def _lay_out(model: Any, sections: dict[tuple[str, str], Html]) -> str:
     style, script = _read("model_report.css"), _read("model_report.js")
-    policy = (
-        f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; img-src data:; base-uri 'none'; form-action 'none'"
-    )
+    policy = f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; img-src data:; base-uri 'none'; form-action 'none'"
     group = "" if model.group is None else f" by {isolated(model.group, 60)}"
-    links = join(f"<li><a href='#{identifier}'>{from_text(heading)}</a></li>" for identifier, heading in sections)
-    body = join(section(identifier, heading, content) for (identifier, heading), content in sections.items())
+    links = join(
+        f"<li><a href='#{identifier}'>{from_text(heading)}</a></li>"
+        for identifier, heading in sections
+    )
+    body = join(
+        section(identifier, heading, content) for (identifier, heading), content in sections.items()
+    )
     return f"""<!doctype html>
 <html lang="en">
 <head>

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
-from leaflearn.tabular.images import PictureFiles
+from leaflearn.tabular.images import ImageFiles
 from leaflearn.tabular.local_model_names import FROM_FILE
 
 MODEL, DATA = "MODEL", "DATA.csv"  # where the names of the folder and the table are not known
@@ -30,12 +30,16 @@ def write_command(model: Any, verb: str, place: str, *words: str) -> str:
     Examples
     --------
     >>> from types import SimpleNamespace
-    >>> model = SimpleNamespace(preparation_=PictureFiles("file"), local_model_="module:my net.py:make")
+    >>> model = SimpleNamespace(preparation_=ImageFiles("file"), local_model_="module:my net.py:make")
     >>> print(write_command(model, "identify", "my model", FEW))
     leaflearn identify 'my model' FEW.csv --images PICTURES --local-model 'module:my net.py:make'
     """
     images = ["--images", PICTURES] if has_pictures(model) and verb != "report" else []
-    local_model = ["--local-model", shlex.quote(model.local_model_)] if model.local_model_.startswith(FROM_FILE) else []
+    local_model = (
+        ["--local-model", shlex.quote(model.local_model_)]
+        if model.local_model_.startswith(FROM_FILE)
+        else []
+    )
     return " ".join(["leaflearn", verb, quote_path(place), *words, *images, *local_model])
 
 
@@ -45,10 +49,10 @@ def has_pictures(model: Any) -> bool:
     Examples
     --------
     >>> from types import SimpleNamespace
-    >>> has_pictures(SimpleNamespace(preparation_=PictureFiles("file")))
+    >>> has_pictures(SimpleNamespace(preparation_=ImageFiles("file")))
     True
     """
-    return isinstance(model.preparation_, PictureFiles)
+    return isinstance(model.preparation_, ImageFiles)
 
 
 def quote_path(path: str) -> str:

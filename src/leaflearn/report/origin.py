@@ -52,23 +52,48 @@ def tell_origin(model: Any, origin: Origin, rows: TrainingRows | None) -> Html:
     >>> "leaflearn fit DATA.csv --target effect --seed 0 -o MODEL" in tell_origin(model, Origin(), None)
     True
     """
-    now = {"python": platform.python_version(), **{library: version(library) for library in LIBRARIES}}
+    now = {
+        "python": platform.python_version(),
+        **{library: version(library) for library in LIBRARIES},
+    }
     libraries = [
-        [name(library), name(origin.library.get(library, "not known")), name(now.get(library, "not here"))]
+        [
+            name(library),
+            name(origin.library.get(library, "not known")),
+            name(now.get(library, "not here")),
+        ]
         for library in dict.fromkeys([*now, *origin.library])
     ]
-    same = "" if rows is None else " The table of this page has the same." if rows.is_same else " The table of this page has another."
+    same = (
+        ""
+        if rows is None
+        else " The table of this page has the same."
+        if rows.is_same
+        else " The table of this page has another."
+    )
     return join(
         [
-            paragraph("The same table, options, seed and versions on the same machine give the same model:"),
+            paragraph(
+                "The same table, options, seed and versions on the same machine give the same model:"
+            ),
             command(" ".join(list_command(model, origin))),
             *_tell_what_to_fill_in(model, origin),
-            paragraph(f"Seed: {model.random_state}. Task: {model.target_.task}. Local model: {name(model.local_model_)}."),
+            paragraph(
+                f"Seed: {model.random_state}. Task: {model.target_.task}. Local model: {name(model.local_model_)}."
+            ),
             paragraph(
                 f"Fingerprint of the {count(len(model.estimator_.outliers_), 'training row')} (SHA-256 of features, targets and groups): "
                 f"<code class='long'>{from_text(model.estimator_._fingerprint)}</code>.{same}"
             ),
-            opening("Versions", table("Versions", ["library", "the model was written with", "this page"], libraries, texts=(0, 1, 2))),
+            opening(
+                "Versions",
+                table(
+                    "Versions",
+                    ["library", "the model was written with", "this page"],
+                    libraries,
+                    texts=(0, 1, 2),
+                ),
+            ),
         ]
     )
 
@@ -105,8 +130,21 @@ def _tell_what_to_fill_in(model: Any, origin: Origin) -> list[Html]:
     """Words in capitals stand for names that this page was not told."""
     told = [f"{DATA}: the training table"] if origin.data == DATA else []
     told += [f"{MODEL}: the folder of the model"] if origin.model == MODEL else []
-    told += [f"{PICTURES}: the folder with the pictures"] if has_pictures(model) and model.images is None else []
-    return [paragraph(f"To be filled in, since this page was not told their names: {'; '.join(told)}.", "note")] if told else []
+    told += (
+        [f"{PICTURES}: the folder with the pictures"]
+        if has_pictures(model) and model.images is None
+        else []
+    )
+    return (
+        [
+            paragraph(
+                f"To be filled in, since this page was not told their names: {'; '.join(told)}.",
+                "note",
+            )
+        ]
+        if told
+        else []
+    )
 
 
 def _joined(columns: Sequence[str] | None) -> str | None:

@@ -20,7 +20,14 @@ from leaflearn.report.safe_text import isolated
 
 P = ParamSpec("P")
 WIDTH, HEIGHT = 4.8, 3.2  # inches; 72 units of the picture each
-DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)), (0, (9, 3)), (0, (3, 1, 1, 1, 1, 1)))
+DASHES: tuple[Any, ...] = (
+    "-",
+    (0, (5, 2)),
+    (0, (1.5, 1.5)),
+    (0, (6, 2, 1.5, 2)),
+    (0, (9, 3)),
+    (0, (3, 1, 1, 1, 1, 1)),
+)
 MARKS = ("o", "s", "^", "D", "v", "P")
 MOST_POINTS = 300  # of a curve over epochs
 LONGEST_LABEL = 22  # characters beside an axis
@@ -67,8 +74,16 @@ def draw_curve(curve: ColumnCurve, answer: str) -> Figure:
     figure, axes = _begin(isolated(curve.column, LONGEST_LABEL + 10), answer)
     is_short = len(curve.values) <= 12
     for k in range(curve.answers.shape[1]):
-        mark: dict[str, Any] = {"marker": MARKS[k % len(MARKS)], "markersize": 6} if is_short else {}
-        axes.plot(curve.values, curve.answers[:, k], color=color_of_context(k), linestyle=DASHES[k % len(DASHES)], **mark)
+        mark: dict[str, Any] = (
+            {"marker": MARKS[k % len(MARKS)], "markersize": 6} if is_short else {}
+        )
+        axes.plot(
+            curve.values,
+            curve.answers[:, k],
+            color=color_of_context(k),
+            linestyle=DASHES[k % len(DASHES)],
+            **mark,
+        )
     axes.xaxis.set_major_locator(MaxNLocator(4 if curve.kind == "date" else 6))
     if curve.kind == "date":
         axes.xaxis.set_major_formatter(FuncFormatter(lambda day, _: show_day(day)))
@@ -88,10 +103,17 @@ def draw_categories(curve: ColumnCurve, answer: str) -> Figure:
     [7, 8]
     """
     n_values, n_contexts = curve.answers.shape
-    figure, axes = _begin(answer, "", height=max(1.6, 0.9 + 0.34 * n_values + 0.06 * n_values * n_contexts))
+    figure, axes = _begin(
+        answer, "", height=max(1.6, 0.9 + 0.34 * n_values + 0.06 * n_values * n_contexts)
+    )
     for k in range(n_contexts):
         place = np.arange(n_values) + 0.12 * (k - (n_contexts - 1) / 2)
-        style: dict[str, Any] = {"color": color_of_context(k), "marker": MARKS[k % len(MARKS)], "markersize": 8, "linestyle": "none"}
+        style: dict[str, Any] = {
+            "color": color_of_context(k),
+            "marker": MARKS[k % len(MARKS)],
+            "markersize": 8,
+            "linestyle": "none",
+        }
         axes.plot(curve.answers[:, k], place, **style)
     axes.set_yticks(range(n_values), [isolated(value, LONGEST_LABEL) for value in curve.values])
     axes.set_ylim(n_values - 0.5, -0.5)
@@ -115,7 +137,12 @@ def draw_history(history: Mapping[str, NDArray[Any]], column: str, label: str) -
     values = history[column][chosen]
     for k in range(1 if values.ndim == 1 else min(values.shape[1], len(DASHES))):
         color = INK if values.ndim == 1 else color_of_context(k)
-        axes.plot(history["epoch"][chosen], values if values.ndim == 1 else values[:, k], color=color, linestyle=DASHES[k])
+        axes.plot(
+            history["epoch"][chosen],
+            values if values.ndim == 1 else values[:, k],
+            color=color,
+            linestyle=DASHES[k],
+        )
     axes.set_ylim(bottom=0)
     axes.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     if values.ndim == 2:
@@ -137,7 +164,9 @@ def draw_starts(starts: Sequence[Mapping[str, Any]]) -> Figure:
     for start in sorted(starts, key=lambda start: bool(start["kept"])):
         chosen = _thin(len(start["curve"]))
         style: dict[str, Any] = (
-            {"color": INK, "linewidth": 3.0} if start["kept"] else {"color": SOFT, "linewidth": 1.2, "linestyle": DASHES[1]}
+            {"color": INK, "linewidth": 3.0}
+            if start["kept"]
+            else {"color": SOFT, "linewidth": 1.2, "linestyle": DASHES[1]}
         )
         axes.plot(chosen + 1, np.asarray(start["curve"])[chosen], **style)
     axes.set_ylim(bottom=0)
@@ -158,8 +187,19 @@ def draw_selection(selection: Mapping[str, NDArray[Any]], chosen: int) -> Figure
     figure, axes = _begin("number of contexts", "error on held-out rows")
     axes.plot(selection["n_contexts"], selection["held_out"], color=INK, marker="o", markersize=6)
     here = selection["n_contexts"] == chosen
-    ring: dict[str, Any] = {"markersize": 16, "markerfacecolor": "none", "markeredgecolor": color_of_context(0), "markeredgewidth": 2.5}
-    axes.plot(selection["n_contexts"][here], selection["held_out"][here], marker="o", linestyle="none", **ring)
+    ring: dict[str, Any] = {
+        "markersize": 16,
+        "markerfacecolor": "none",
+        "markeredgecolor": color_of_context(0),
+        "markeredgewidth": 2.5,
+    }
+    axes.plot(
+        selection["n_contexts"][here],
+        selection["held_out"][here],
+        marker="o",
+        linestyle="none",
+        **ring,
+    )
     axes.set_ylim(bottom=0)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.margins(x=0.08)

@@ -12,12 +12,21 @@ from typing import Any, NewType
 Html = NewType("Html", str)
 
 LONGEST = 200  # characters of a name that are shown
-_ISOLATE, _END = "\u2068", "\u2069"  # around text whose direction must not turn what stands beside it
+_ISOLATE, _END = (
+    "\u2068",
+    "\u2069",
+)  # around text whose direction must not turn what stands beside it
 _LINE_END, _UNKNOWN = 0x21B5, 0xFFFD
 _SHOWN_INSTEAD = {
-    **{code: 0x2400 + code for code in range(32)},  # control characters as the pictures that Unicode has of them
-    **dict.fromkeys((*range(0x80, 0xA0), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF), _UNKNOWN),  # the second are halves of characters
-    **dict.fromkeys((0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)), _UNKNOWN),  # changes of direction
+    **{
+        code: 0x2400 + code for code in range(32)
+    },  # control characters as the pictures that Unicode has of them
+    **dict.fromkeys(
+        (*range(0x80, 0xA0), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF), _UNKNOWN
+    ),  # the second are halves of characters
+    **dict.fromkeys(
+        (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)), _UNKNOWN
+    ),  # changes of direction
     **dict.fromkeys((0x0A, 0x85, 0x2028, 0x2029), _LINE_END),
     127: 0x2421,
 }
@@ -88,4 +97,8 @@ def embed_json(content: Any) -> Html:
     >>> embed_json({"name": "</script>"})
     '{"name":"\\\\u003c/script\\\\u003e"}'
     """
-    return Html(json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).translate(_IN_JSON))
+    return Html(
+        json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).translate(
+            _IN_JSON
+        )
+    )

@@ -68,11 +68,17 @@ def read_training_rows(model: Any, frame: Any, what: str = "the table") -> Train
         find_column(frame.columns, model.group, what)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        rows = keep_rows_with_group(keep_rows_with_target(frame, model.target, what), model.group, what)
+        rows = keep_rows_with_group(
+            keep_rows_with_target(frame, model.target, what), model.group, what
+        )
         X = model.features_of(rows, what)
-    told = [str(warning.message) for warning in caught if issubclass(warning.category, TableWarning)]
+    told = [
+        str(warning.message) for warning in caught if issubclass(warning.category, TableWarning)
+    ]
     groups, y = name_groups(rows, model.group), model.target_.read(rows[model.target])
-    return TrainingRows(rows, groups, X, y, told, _are_those_of_the_fit(model.estimator_, X, y, groups))
+    return TrainingRows(
+        rows, groups, X, y, told, _are_those_of_the_fit(model.estimator_, X, y, groups)
+    )
 
 
 def find_background(model: Any, rows: TrainingRows | None) -> NDArray[Any] | None:
@@ -81,15 +87,17 @@ def find_background(model: Any, rows: TrainingRows | None) -> NDArray[Any] | Non
     Examples
     --------
     >>> from types import SimpleNamespace
-    >>> find_background(SimpleNamespace(estimator_=SimpleNamespace(memory_=None), preparation_=None), None)
+    >>> find_background(SimpleNamespace(estimator_=SimpleNamespace(replay_buffer_=None), preparation_=None), None)
     """
-    memory = model.estimator_.memory_
+    memory = model.estimator_.replay_buffer_
     if rows is not None and isinstance(model.preparation_, Preparation):
         return rows.X
     return None if memory is None else np.asarray(memory.X)
 
 
-def _are_those_of_the_fit(estimator: Any, X: NDArray[Any], y: NDArray[Any], groups: NDArray[Any]) -> bool:
+def _are_those_of_the_fit(
+    estimator: Any, X: NDArray[Any], y: NDArray[Any], groups: NDArray[Any]
+) -> bool:
     if len(y) != len(estimator.outliers_):
         return False
     try:
@@ -97,4 +105,7 @@ def _are_those_of_the_fit(estimator: Any, X: NDArray[Any], y: NDArray[Any], grou
         checked = check_X(estimator, X, reset=False, engine=estimator._engine)
     except ValueError:  # what the estimator refuses, it was not fitted to
         return False
-    return fingerprint(checked, target, np.unique(groups, return_inverse=True)[1], None) == estimator._fingerprint
+    return (
+        fingerprint(checked, target, np.unique(groups, return_inverse=True)[1], None)
+        == estimator._fingerprint
+    )

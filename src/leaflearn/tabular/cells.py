@@ -44,7 +44,9 @@ def parse_numbers(column: Any) -> Floats:
     """
     import pandas  # type: ignore[import-untyped]
 
-    plain = column.astype(object).where(column.notna(), np.nan)  # whatever type it had, and a hole is a hole
+    plain = column.astype(object).where(
+        column.notna(), np.nan
+    )  # whatever type it had, and a hole is a hole
     plain = plain.map(lambda cell: cell.strip() if isinstance(cell, str) else cell)
     try:
         return np.asarray(pandas.to_numeric(plain, errors="coerce"), dtype=np.float64)
@@ -62,7 +64,10 @@ def find_date_format(cells: Any) -> str:
     '%d.%m.%Y'
     """
     texts = cells.map(str)
-    if not texts.str.contains(r"\d", regex=True).mean() >= NEARLY_ALL or texts.str.len().median() < 6:
+    if (
+        not texts.str.contains(r"\d", regex=True).mean() >= NEARLY_ALL
+        or texts.str.len().median() < 6
+    ):
         return ""
     shares = {form: float(np.isfinite(_parse_dates(texts, form)).mean()) for form in DATE_FORMATS}
     best = max(shares, key=lambda form: shares[form])
@@ -80,14 +85,20 @@ def read_dates(column: Any, form: str) -> Floats:
     """
     if str(column.dtype).startswith(("datetime64", "timestamp")):
         return _to_days(column)
-    return np.where(column.isna(), np.nan, _parse_dates(column.map(str), form if form in DATE_FORMATS else "ISO8601"))
+    return np.where(
+        column.isna(),
+        np.nan,
+        _parse_dates(column.map(str), form if form in DATE_FORMATS else "ISO8601"),
+    )
 
 
 def _parse_dates(texts: Any, form: str) -> Floats:
     import pandas
 
     try:
-        return _to_days(pandas.to_datetime(texts.str.strip(), format=form, errors="coerce", utc=True))
+        return _to_days(
+            pandas.to_datetime(texts.str.strip(), format=form, errors="coerce", utc=True)
+        )
     except (ValueError, OverflowError, TypeError):
         return np.full(len(texts), np.nan)
 
@@ -97,7 +108,10 @@ def _to_days(dates: Any) -> Floats:
 
     dates = pandas.Series(dates)
     dates = dates.dt.tz_localize("UTC") if dates.dt.tz is None else dates.dt.tz_convert("UTC")
-    return np.asarray((dates - pandas.Timestamp("1970-01-01", tz="UTC")) / pandas.Timedelta(days=1), dtype=np.float64)
+    return np.asarray(
+        (dates - pandas.Timestamp("1970-01-01", tz="UTC")) / pandas.Timedelta(days=1),
+        dtype=np.float64,
+    )
 
 
 def to_name(cell: Any) -> str:
@@ -123,8 +137,14 @@ def refuse_infinite(values: Floats, cells: Any, cure: str) -> None:
     """
     if len(values) and not np.nanmax(np.abs(values), initial=0.0) <= LARGEST:
         first = int(np.flatnonzero(np.abs(values) > LARGEST)[0])
-        kind = "an infinite number" if np.isinf(values[first]) else f"the number {values[first]:.3g}, which is too large,"
-        raise ValueError(f"Column {cells.name!r} holds {kind} in row {row_of(cells, first)}; {cure}.")
+        kind = (
+            "an infinite number"
+            if np.isinf(values[first])
+            else f"the number {values[first]:.3g}, which is too large,"
+        )
+        raise ValueError(
+            f"Column {cells.name!r} holds {kind} in row {row_of(cells, first)}; {cure}."
+        )
 
 
 def describe_cell(cells: Any, place: int) -> str:

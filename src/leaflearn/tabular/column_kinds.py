@@ -30,7 +30,9 @@ COMMON = 0.01  # of the rows: what a value of a category has to have, and two ro
 MANY_HOLES = 0.05  # of the rows: from here on a hole may say something by itself
 MANY_WORDS, LONG = 4, 30  # in the middle one of the texts: what makes it prose
 LOOKED_AT = 2000  # cells that decide what a column holds
-FEWEST_ROW_NUMBERS = 20  # whole numbers 1, 2, 3, ... that are at least so many are taken for row numbers
+FEWEST_ROW_NUMBERS = (
+    20  # whole numbers 1, 2, 3, ... that are at least so many are taken for row numbers
+)
 MANY_ROW_NUMBERS = 200  # from which they may begin anywhere; fewer may be years
 ROW_NUMBERS = "numbers of the rows"
 RARE = ("a different text in every row", "a text of its own in nearly every row")
@@ -103,7 +105,11 @@ def _is_numeric(column: Any) -> bool:
 
 def _as_number(column: Any, there: Any, name: str) -> Column:
     if str(column.dtype).startswith(("datetime64", "timestamp")):
-        return Column(name, "date", "as it is") if there.nunique() > 1 else Column(name, "nothing", "the same everywhere")
+        return (
+            Column(name, "date", "as it is")
+            if there.nunique() > 1
+            else Column(name, "nothing", "the same everywhere")
+        )
     return _kind_of_numbers(read_numbers(column), name)
 
 
@@ -113,13 +119,17 @@ def _kind_of_numbers(values: Floats, name: str) -> Column:
         return Column(name, "nothing", "empty")
     if known.min() == known.max():
         return Column(name, "nothing", "the same everywhere")
-    return Column(name, "nothing", ROW_NUMBERS) if _are_row_numbers(values) else Column(name, "number")
+    return (
+        Column(name, "nothing", ROW_NUMBERS) if _are_row_numbers(values) else Column(name, "number")
+    )
 
 
 def _are_row_numbers(values: Floats) -> bool:
     if len(values) < FEWEST_ROW_NUMBERS or not np.isfinite(values).all():
         return False
-    is_usual = values[0] in (0.0, 1.0) or (len(values) >= MANY_ROW_NUMBERS and values[0] == np.round(values[0]))
+    is_usual = values[0] in (0.0, 1.0) or (
+        len(values) >= MANY_ROW_NUMBERS and values[0] == np.round(values[0])
+    )
     return bool(is_usual and np.array_equal(values, np.arange(len(values)) + values[0]))
 
 
@@ -127,17 +137,27 @@ def _as_text(there: Any, name: str, n_rows: int) -> Column:
     texts = there.astype(object).map(to_name)
     counts = texts.value_counts()
     middle = texts.iloc[:: max(1, len(texts) // LOOKED_AT)]
-    is_prose = middle.str.split().str.len().median() >= MANY_WORDS or middle.str.len().median() >= LONG
+    is_prose = (
+        middle.str.split().str.len().median() >= MANY_WORDS or middle.str.len().median() >= LONG
+    )
     if len(counts) > MOST_VALUES and is_prose and middle.nunique() > 1:
         return Column(name, "text")
     missing = n_rows - len(there)
-    common = sorted(str(value) for value, count in counts.iloc[:MOST_VALUES].items() if count >= max(2, COMMON * n_rows))
+    common = sorted(
+        str(value)
+        for value, count in counts.iloc[:MOST_VALUES].items()
+        if count >= max(2, COMMON * n_rows)
+    )
     if not common:
         return Column(name, "nothing", RARE[0] if counts.iloc[0] == 1 else RARE[1])
     if missing >= MANY_HOLES * n_rows and missing > 1:
         return Column(name, "category", values=("", *common))
     # Of two values that are all there are, one tells the other.
-    return Column(name, "category", values=tuple(common[1:] if len(counts) == len(common) == 2 and not missing else common))
+    return Column(
+        name,
+        "category",
+        values=tuple(common[1:] if len(counts) == len(common) == 2 and not missing else common),
+    )
 
 
 def read_texts(column: Any) -> list[str]:
@@ -149,7 +169,10 @@ def read_texts(column: Any) -> list[str]:
     >>> read_texts(pandas.Series(["a", None, 3]))
     ['a', '', '3']
     """
-    return ["" if missing else to_name(cell) for cell, missing in zip(column.tolist(), column.isna(), strict=True)]
+    return [
+        "" if missing else to_name(cell)
+        for cell, missing in zip(column.tolist(), column.isna(), strict=True)
+    ]
 
 
 def read_column(frame: Any, column: Column) -> Floats:
@@ -168,8 +191,14 @@ def read_column(frame: Any, column: Column) -> Floats:
     refuse_infinite(values, cells, LEAVE_OUT)
     strange = np.flatnonzero(np.isnan(values) & ~np.asarray(cells.isna(), dtype=bool))
     if len(strange):
-        others = f", nor are {len(strange) - 1} other cells; they count" if len(strange) > 1 else "; it counts"
-        warn(f"Column {column.name!r} holds {column.kind}s, but {describe_cell(cells, strange[0])} is none{others} as missing.")
+        others = (
+            f", nor are {len(strange) - 1} other cells; they count"
+            if len(strange) > 1
+            else "; it counts"
+        )
+        warn(
+            f"Column {column.name!r} holds {column.kind}s, but {describe_cell(cells, strange[0])} is none{others} as missing."
+        )
     return values
 
 
@@ -186,7 +215,10 @@ def read_columns(frame: Any, columns: Sequence[Column]) -> Floats:
     types = dict(frame.dtypes)
     values = np.empty((len(frame), len(columns)))
     is_plain = [
-        column.kind == "number" and isinstance(types[column.name], np.dtype) and types[column.name].kind in "biuf" for column in columns
+        column.kind == "number"
+        and isinstance(types[column.name], np.dtype)
+        and types[column.name].kind in "biuf"
+        for column in columns
     ]
     plain = [i for i, known in enumerate(is_plain) if known]
     values[:, plain] = frame[[columns[i].name for i in plain]].to_numpy(dtype=np.float64)

@@ -18,7 +18,9 @@ OF_THE_GROUP = 0.1  # of a feature's variance lies inside the groups, or less: t
 Floats = NDArray[np.float64]
 
 
-def choose_features(features: Floats, y: NDArray[np.generic], group: NDArray[np.intp], most: int) -> NDArray[np.intp]:
+def choose_features(
+    features: Floats, y: NDArray[np.generic], group: NDArray[np.intp], most: int
+) -> NDArray[np.intp]:
     """At most so many features, in their order: those that go with the target most; all of them where they are no more.
 
     Parameters
@@ -48,7 +50,9 @@ def choose_features(features: Floats, y: NDArray[np.generic], group: NDArray[np.
     return np.sort(np.argsort(-strength, kind="stable")[:most])
 
 
-def find_telling_features(features: Floats, y: NDArray[np.generic], group: NDArray[np.intp], seed: int) -> NDArray[np.intp]:
+def find_informative_features(
+    features: Floats, y: NDArray[np.generic], group: NDArray[np.intp], seed: int
+) -> NDArray[np.intp]:
     """Features that go with the target more than chance would have it, and those that tell groups apart; all, where none does.
 
     Arguments as in `choose_features`. A feature that is nearly constant inside the groups, such as a site's altitude, cannot go with the
@@ -59,23 +63,25 @@ def find_telling_features(features: Floats, y: NDArray[np.generic], group: NDArr
     >>> rng = np.random.default_rng(0)
     >>> features, group = rng.normal(size=(60, 3)), np.repeat(np.arange(6), 10)
     >>> y = np.where(group < 3, 1.0, -1.0) * features[:, 1]
-    >>> find_telling_features(features, y, group, seed=0)
+    >>> find_informative_features(features, y, group, seed=0)
     array([1])
     """
-    clearly = go_with_target(features, y, group, seed)
+    clearly = are_associated_with_target(features, y, group, seed)
     inside = sum(len(rows) * features[rows].var(0) for rows in _split(group)) / len(features)
     found = np.flatnonzero(clearly | (inside < OF_THE_GROUP * features.var(0)))
     return found if clearly.any() else np.arange(features.shape[1])
 
 
-def go_with_target(features: Floats, y: NDArray[np.generic], group: NDArray[np.intp], seed: int) -> NDArray[np.bool_]:
+def are_associated_with_target(
+    features: Floats, y: NDArray[np.generic], group: NDArray[np.intp], seed: int
+) -> NDArray[np.bool_]:
     """Which features go with the target inside the groups clearly more than where targets are shuffled there, shape (F,).
 
     Examples
     --------
     >>> rng = np.random.default_rng(0)
     >>> features, group = rng.normal(size=(60, 3)), np.repeat(np.arange(6), 10)
-    >>> go_with_target(features, np.where(group < 3, 1.0, -1.0) * features[:, 1], group, seed=0)
+    >>> are_associated_with_target(features, np.where(group < 3, 1.0, -1.0) * features[:, 1], group, seed=0)
     array([False,  True, False])
     """
     rng, targets = np.random.default_rng(seed), _columns_of(y)
@@ -90,7 +96,9 @@ def go_with_target(features: Floats, y: NDArray[np.generic], group: NDArray[np.i
     return np.asarray(measure_strength(features, targets, group) > mean + CLEARLY * spread)
 
 
-def tells_by_order(values: Floats, y: NDArray[np.generic], group: NDArray[np.intp], seed: int) -> bool:
+def tells_by_order(
+    values: Floats, y: NDArray[np.generic], group: NDArray[np.intp], seed: int
+) -> bool:
     """Do rows of a group whose values (N,) are neighbours have more similar targets than any two of its rows? Names do not tell by order.
 
     Examples

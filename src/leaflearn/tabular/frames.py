@@ -44,7 +44,9 @@ def to_frame(table: Any, what: str = "the table") -> Any:
     for name, length in lengths.items():
         first, n_rows = next(iter(lengths.items()))
         if length != n_rows:
-            raise ValueError(f"Column {name!r} of {what} has {length:,} rows, but column {first!r} has {n_rows:,}; give all equally many.")
+            raise ValueError(
+                f"Column {name!r} of {what} has {length:,} rows, but column {first!r} has {n_rows:,}; give all equally many."
+            )
     return pandas.DataFrame(columns)
 
 
@@ -52,10 +54,14 @@ def _names(table: Any, what: str) -> list[Any]:
     """The names of the columns; where a table has `column_names`, its `columns` may be the columns themselves."""
     for verb in ("collect", "compute"):  # of polars and dask
         if hasattr(table, verb):
-            raise TypeError(f"{what} is lazy and does not hold its columns yet; call its {verb}() first.")
+            raise TypeError(
+                f"{what} is lazy and does not hold its columns yet; call its {verb}() first."
+            )
     names = getattr(table, "column_names", None)
     if isinstance(names, Mapping):  # a Hugging Face data set with a training and a test part
-        raise TypeError(f"{what} has several parts ({', '.join(map(repr, names))}); take one of them.")
+        raise TypeError(
+            f"{what} has several parts ({', '.join(map(repr, names))}); take one of them."
+        )
     names = getattr(table, "columns", None) if names is None else names
     names = table.keys() if names is None and isinstance(table, Mapping) else names
     if names is None or not hasattr(table, "__getitem__"):
@@ -72,7 +78,15 @@ def _to_series(column: Any, name: str) -> Any:
         return column.to_pandas()  # polars can do that where pyarrow is there
     except (AttributeError, ImportError):
         values = column.detach().cpu() if hasattr(column, "detach") else column  # a tensor of torch
-    values = values.to_numpy() if hasattr(values, "to_numpy") else np.asarray(values) if hasattr(values, "__array__") else list(values)
+    values = (
+        values.to_numpy()
+        if hasattr(values, "to_numpy")
+        else np.asarray(values)
+        if hasattr(values, "__array__")
+        else list(values)
+    )
     if isinstance(values, np.ndarray) and values.ndim != 1:
-        raise ValueError(f"Column {name!r} has shape {values.shape}, but one value for each row was expected.")
+        raise ValueError(
+            f"Column {name!r} has shape {values.shape}, but one value for each row was expected."
+        )
     return pandas.Series(values)

@@ -25,7 +25,7 @@ HELPS = 0.95  # of the error, or less: then features that were left out are miss
 Rows = NDArray[np.intp]
 
 
-def compare_with_one_model(
+def compare_with_pooled_model(
     estimator: Any, X: NDArray[Any], y: NDArray[Any], group: Rows, contexts: Rows, seed: int
 ) -> HeldOutErrors | None:  # fmt: skip
     """Hold a model for each context, as found, against one model for all; None where groups are single rows.
@@ -49,7 +49,7 @@ def compare_with_one_model(
     >>> from leaflearn import LeafRegressor
     >>> X, group = np.linspace(-1, 1, 40)[:, None], np.tile([0, 1], 20)
     >>> y = np.where(group == 0, 1.0, -1.0) * X[:, 0]
-    >>> errors = compare_with_one_model(LeafRegressor(2, local_model=LinearRegression()), X, y, group, np.array([0, 1]), seed=0)
+    >>> errors = compare_with_pooled_model(LeafRegressor(2, local_model=LinearRegression()), X, y, group, np.array([0, 1]), seed=0)
     >>> errors.contexts < 0.01 < errors.one_model
     True
     """
@@ -64,10 +64,19 @@ def compare_with_one_model(
         mine = held[context[held] == k]
         each[np.isin(held, mine)] = _answers(quick, X, y, group, learn[context[learn] == k], mine)
     is_rate = y.dtype.kind != "f"
-    return measure_errors(row_losses(one, y[held]), row_losses(each, y[held]), group[held], context[held], is_rate)
+    return measure_errors(
+        row_losses(one, y[held]), row_losses(each, y[held]), group[held], context[held], is_rate
+    )
 
 
-def are_missed(features: NDArray[np.float64], kept: Rows, y: NDArray[Any], group: Rows, contexts: Rows, seed: int) -> bool:
+def are_needed(
+    features: NDArray[np.float64],
+    kept: Rows,
+    y: NDArray[Any],
+    group: Rows,
+    contexts: Rows,
+    seed: int,
+) -> bool:
     """Do held-out rows suffer where only the kept features are known? Asked of boosted trees, one for each context.
 
     Examples
@@ -75,7 +84,7 @@ def are_missed(features: NDArray[np.float64], kept: Rows, y: NDArray[Any], group
     >>> rng = np.random.default_rng(0)
     >>> features, group = rng.normal(size=(400, 3)), np.repeat(np.arange(10), 40)
     >>> y, contexts = features[:, 0] + features[:, 1], np.zeros(10, dtype=int)
-    >>> [are_missed(features, np.array(kept), y, group, contexts, seed=0) for kept in ([0], [0, 1])]
+    >>> [are_needed(features, np.array(kept), y, group, contexts, seed=0) for kept in ([0], [0, 1])]
     [True, False]
     """
     split = hold_out(group, seed)
@@ -95,7 +104,10 @@ def are_missed(features: NDArray[np.float64], kept: Rows, y: NDArray[Any], group
             loss[mine] = row_losses(model.predict(x[held[mine]]), y[held[mine]])
         losses.append(loss)
     gain = losses[1] - losses[0]
-    return bool(losses[0].mean() < HELPS * losses[1].mean() and gain.mean() > 2.0 * gain.std() / math.sqrt(len(gain)))
+    return bool(
+        losses[0].mean() < HELPS * losses[1].mean()
+        and gain.mean() > 2.0 * gain.std() / math.sqrt(len(gain))
+    )
 
 
 def hold_out(group: Rows, seed: int) -> tuple[Rows, Rows] | None:
@@ -114,7 +126,9 @@ def hold_out(group: Rows, seed: int) -> tuple[Rows, Rows] | None:
     rows = rng.permutation(np.flatnonzero(np.isin(group, taken)))[:MOST_ROWS]
     if np.bincount(group[rows]).max() < 2:
         return None
-    learn, held = next(WithinGroupKFold(N_FOLDS, shuffle=True, random_state=seed).split(rows, groups=group[rows]))
+    learn, held = next(
+        WithinGroupKFold(N_FOLDS, shuffle=True, random_state=seed).split(rows, groups=group[rows])
+    )
     return (rows[learn], rows[held]) if len(held) else None
 
 
@@ -122,11 +136,15 @@ def _make_quick(estimator: Any, n_groups: int) -> Any:
     """The same with one context, one start and few steps."""
     quick = clone(estimator).set_params(n_contexts=1, n_init=1, callbacks=None, verbose=0)
     if quick._engine != "refit":
-        quick.set_params(max_epochs=max(5, math.ceil(STEPS / math.ceil(n_groups / quick.groups_per_step))))
+        quick.set_params(
+            max_epochs=max(5, math.ceil(STEPS / math.ceil(n_groups / quick.groups_per_step)))
+        )
     return quick
 
 
-def _answers(quick: Any, X: NDArray[Any], y: NDArray[Any], group: Rows, learn: Rows, ask: Rows) -> NDArray[Any]:
+def _answers(
+    quick: Any, X: NDArray[Any], y: NDArray[Any], group: Rows, learn: Rows, ask: Rows
+) -> NDArray[Any]:
     """What a model of some rows says of others; the one label there is, where there is one only."""
     if not len(learn):
         learn = np.setdiff1d(np.arange(len(y)), ask)
@@ -134,7 +152,9 @@ def _answers(quick: Any, X: NDArray[Any], y: NDArray[Any], group: Rows, learn: R
         return np.repeat(y[learn[:1]], len(ask))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        answers: NDArray[Any] = clone(quick).fit(X[learn], y[learn], groups=group[learn]).predict(X[ask])
+        answers: NDArray[Any] = (
+            clone(quick).fit(X[learn], y[learn], groups=group[learn]).predict(X[ask])
+        )
     return answers
 
 
@@ -146,4 +166,8 @@ def row_losses(answers: NDArray[Any], y: NDArray[Any]) -> NDArray[np.float64]:
     >>> row_losses(np.array(["a", "b"]), np.array(["a", "c"]))
     array([0., 1.])
     """
-    return np.square(answers - y) if y.dtype.kind == "f" else np.asarray(answers != y, dtype=np.float64)
+    return (
+        np.square(answers - y)
+        if y.dtype.kind == "f"
+        else np.asarray(answers != y, dtype=np.float64)
+    )

@@ -64,7 +64,9 @@ class HeldOutErrors:
         return self.metric == "error rate"
 
 
-def measure_errors(one: Floats, each: Floats, group: Rows, context: Rows, is_rate: bool) -> HeldOutErrors:
+def measure_errors(
+    one: Floats, each: Floats, group: Rows, context: Rows, is_rate: bool
+) -> HeldOutErrors:
     """From the losses of rows to errors with intervals.
 
     Parameters
@@ -84,7 +86,10 @@ def measure_errors(one: Floats, each: Floats, group: Rows, context: Rows, is_rat
     (1.0, 0.0, [0.0, 0.0], 6)
     """
     rows, one_sums, each_sums = _sum_by_group(group, one, each)
-    parts = [_measure_context(int(k), one, each, group, context == k, is_rate) for k in np.unique(context)]
+    parts = [
+        _measure_context(int(k), one, each, group, context == k, is_rate)
+        for k in np.unique(context)
+    ]
     return HeldOutErrors(
         metric="error rate" if is_rate else "RMSE",
         one_model=_error(one, is_rate),
@@ -98,7 +103,9 @@ def measure_errors(one: Floats, each: Floats, group: Rows, context: Rows, is_rat
     )
 
 
-def _measure_context(number: int, one: Floats, each: Floats, group: Rows, is_mine: NDArray[np.bool_], is_rate: bool) -> ErrorsOfContext:
+def _measure_context(
+    number: int, one: Floats, each: Floats, group: Rows, is_mine: NDArray[np.bool_], is_rate: bool
+) -> ErrorsOfContext:
     rows, one_sums, each_sums = _sum_by_group(group[is_mine], one[is_mine], each[is_mine])
     return ErrorsOfContext(
         context=number,
@@ -114,7 +121,9 @@ def _measure_context(number: int, one: Floats, each: Floats, group: Rows, is_min
 def _sum_by_group(group: Rows, *losses: Floats) -> tuple[Floats, ...]:
     """How many rows each group has, and the sums of their losses, (m,) each."""
     _, number = np.unique(group, return_inverse=True)
-    return tuple(np.bincount(number, weight).astype(np.float64) for weight in (np.ones(len(group)), *losses))
+    return tuple(
+        np.bincount(number, weight).astype(np.float64) for weight in (np.ones(len(group)), *losses)
+    )
 
 
 def _error(losses: Floats, is_rate: bool) -> float:

@@ -18,7 +18,7 @@ SIZE = 28  # pixels of height and of width, as in the paper's smallest pictures
 
 
 @dataclass(frozen=True)
-class PictureFiles:
+class ImageFiles:
     """A column that names pictures.
 
     Parameters
@@ -30,7 +30,7 @@ class PictureFiles:
 
     Examples
     --------
-    >>> PictureFiles("file").used
+    >>> ImageFiles("file").used
     ['file']
     """
 
@@ -60,7 +60,9 @@ class PictureFiles:
             with warnings.catch_warnings():
                 warnings.simplefilter("error", Image.DecompressionBombWarning)
                 with Image.open(path) as picture:
-                    small = picture.convert("RGB").resize((self.size, self.size), Image.Resampling.BILINEAR)
+                    small = picture.convert("RGB").resize(
+                        (self.size, self.size), Image.Resampling.BILINEAR
+                    )
         except (
             OSError,
             ValueError,
@@ -69,18 +71,24 @@ class PictureFiles:
             Image.DecompressionBombError,
             Image.DecompressionBombWarning,
         ) as error:
-            reason = "there is no such file" if isinstance(error, FileNotFoundError) else "it is no picture that can be read"
-            raise ValueError(f"Column {self.column!r} names {describe_cell(cells, place)}, but in '{folder}' {reason}.") from None
+            reason = (
+                "there is no such file"
+                if isinstance(error, FileNotFoundError)
+                else "it is no picture that can be read"
+            )
+            raise ValueError(
+                f"Column {self.column!r} names {describe_cell(cells, place)}, but in '{folder}' {reason}."
+            ) from None
         return np.asarray(small, dtype=np.float32).transpose(2, 0, 1) / 255.0
 
 
-def find_picture_column(frame: Any, folder: Path) -> str:
+def find_image_column(frame: Any, folder: Path) -> str:
     """The first column whose first value is the name of a file in the folder.
 
     Examples
     --------
     >>> import pandas
-    >>> find_picture_column(pandas.DataFrame({"file": ["a.png"]}), Path("no-such-folder"))
+    >>> find_image_column(pandas.DataFrame({"file": ["a.png"]}), Path("no-such-folder"))
     Traceback (most recent call last):
     ...
     NotADirectoryError: There is no folder 'no-such-folder' with pictures.
@@ -91,4 +99,6 @@ def find_picture_column(frame: Any, folder: Path) -> str:
         there = frame[name].dropna()
         if len(there) and isinstance(there.iloc[0], str) and (folder / there.iloc[0]).is_file():
             return str(name)
-    raise ValueError(f"No column of the table names files in '{folder}'; say with --image-column which one does.")
+    raise ValueError(
+        f"No column of the table names files in '{folder}'; say with --image-column which one does."
+    )

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leaflearn.core.grouped_data import encode_groups
-from leaflearn.tabular.feature_choice import MOST_CLASSES, find_telling_features
+from leaflearn.tabular.feature_choice import MOST_CLASSES, find_informative_features
 
 
-def find_telling_columns(X: Any, y: Any, groups: Any, random_state: int = 0) -> NDArray[Any]:
+def find_informative_columns(X: Any, y: Any, groups: Any, random_state: int = 0) -> NDArray[Any]:
     """The columns that go with the target inside the groups, or tell groups apart; all columns, where none goes with the target.
 
     Columns that have nothing to do with the target hide the contexts from the search of `LeafRegressor` and `LeafClassifier`, which learn
@@ -36,8 +36,8 @@ def find_telling_columns(X: Any, y: Any, groups: Any, random_state: int = 0) -> 
     Returns
     -------
     ndarray
-        The numbers of these columns, or their names where X is a frame. What to fit is then `X[:, find_telling_columns(X, y, groups)]`, or
-        `X[find_telling_columns(X, y, groups)]` of a frame.
+        The numbers of these columns, or their names where X is a frame. What to fit is then `X[:, find_informative_columns(X, y, groups)]`, or
+        `X[find_informative_columns(X, y, groups)]` of a frame.
 
     Examples
     --------
@@ -45,18 +45,24 @@ def find_telling_columns(X: Any, y: Any, groups: Any, random_state: int = 0) -> 
 
     >>> rng = np.random.default_rng(0)
     >>> X, site = rng.normal(size=(200, 3)), np.repeat(np.arange(20), 10)
-    >>> find_telling_columns(X, np.where(site % 2 == 0, X[:, 1], -X[:, 1]), site)
+    >>> find_informative_columns(X, np.where(site % 2 == 0, X[:, 1], -X[:, 1]), site)
     array([1])
     """
     numbers, target = np.asarray(X), np.asarray(y)
     if numbers.ndim != 2 or numbers.dtype.kind not in "fiub":
-        raise ValueError(f"X has shape {numbers.shape} and type {numbers.dtype}, but rows and columns of numbers were expected.")
+        raise ValueError(
+            f"X has shape {numbers.shape} and type {numbers.dtype}, but rows and columns of numbers were expected."
+        )
     if target.shape != (len(numbers),):
-        raise ValueError(f"y has shape {target.shape}, but one target for each of the {len(numbers)} rows of X was expected.")
+        raise ValueError(
+            f"y has shape {target.shape}, but one target for each of the {len(numbers)} rows of X was expected."
+        )
     if target.dtype.kind in "iu" and len(np.unique(target)) > MOST_CLASSES:
         target = target.astype(np.float64)
     features = _fill_holes(numbers.astype(np.float64))
-    found = find_telling_features(features, target, encode_groups(groups, len(target))[1], random_state)
+    found = find_informative_features(
+        features, target, encode_groups(groups, len(target))[1], random_state
+    )
     return np.asarray(X.columns)[found] if hasattr(X, "columns") else found
 
 

@@ -13,9 +13,14 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 
 from leaflearn.initialization.item_surrogate import start_from_items
 from leaflearn.tabular.column_kinds import Column, find_kind
-from leaflearn.tabular.feature_choice import go_with_target
+from leaflearn.tabular.feature_choice import are_associated_with_target
 from leaflearn.tabular.held_out import HELPS, hold_out, row_losses
-from leaflearn.tabular.items import find_item_column, list_columns_of_answers, read_codes, tell_sets
+from leaflearn.tabular.items import (
+    find_item_column,
+    list_columns_of_answers,
+    read_codes,
+    warn_about_item_sets,
+)
 from leaflearn.tabular.local_model_names import make_named
 from leaflearn.tabular.preparation import Preparation
 from leaflearn.tabular.reading import list_names
@@ -64,21 +69,25 @@ def find_item_columns(
     """
     if group_name is None:
         return []
-    tell_sets(frame, group, group_name)
+    warn_about_item_sets(frame, group, group_name)
     column = find_item_column(frame, y, group)
     if column is None or is_named:
         return [] if column is None else [column]
     kind = find_kind(frame[column.name], column.name)
     of_answers = list_columns_of_answers(frame, column.name)
     telling = _find_telling(frame[of_answers], y, group)
-    others = frame.drop(columns=[] if kind.kind == "text" else [column.name])  # prose names an item, and describes it
+    others = frame.drop(
+        columns=[] if kind.kind == "text" else [column.name]
+    )  # prose names an item, and describes it
     found = _prepare(others if telling else others.drop(columns=of_answers), y, group)
-    are_missed = found is None or _are_missed(found[1], read_codes(frame[column.name]), y, group, n_contexts, is_linear)
+    are_needed = found is None or _are_missed(
+        found[1], read_codes(frame[column.name]), y, group, n_contexts, is_linear
+    )
     if telling:
-        if are_missed:
+        if are_needed:
             _tell_other_columns(column, telling)
         return []
-    if are_missed:
+    if are_needed:
         return [column, *(Column(name, "nothing", OF_ANSWERS) for name in of_answers)]
     return [] if kind.kind == "text" else [Column(column.name, "nothing", DESCRIBED)]
 
@@ -88,7 +97,7 @@ def _find_telling(frame: Any, y: NDArray[Any], group: Rows) -> list[str]:
     found = _prepare(frame, y, group)
     if found is None:
         return []
-    is_telling = go_with_target(found[1], y, group, seed=0)
+    is_telling = are_associated_with_target(found[1], y, group, seed=0)
     return list(dict.fromkeys(np.array(found[0].feature_columns)[is_telling].tolist()))
 
 
@@ -100,7 +109,9 @@ def _tell_other_columns(column: Column, telling: list[str]) -> None:
     )
 
 
-def _prepare(frame: Any, y: NDArray[Any], group: Rows) -> tuple[Preparation, NDArray[np.float64]] | None:
+def _prepare(
+    frame: Any, y: NDArray[Any], group: Rows
+) -> tuple[Preparation, NDArray[np.float64]] | None:
     """How columns become features, and the features (N, F); None where they give none."""
     if not frame.shape[1]:
         return None
@@ -121,13 +132,22 @@ def _are_missed(
     classes, targets = (np.empty(0), y[:, None]) if is_value else np.unique(y, return_inverse=True)
     start = start_from_items(item, targets, group, n_contexts, len(classes), seed=0)
     context = (start.contexts if start.is_trusted else np.zeros_like(start.contexts))[group]
-    trees = (HistGradientBoostingRegressor if is_value else HistGradientBoostingClassifier)(random_state=0, max_iter=50)
+    trees = (HistGradientBoostingRegressor if is_value else HistGradientBoostingClassifier)(
+        random_state=0, max_iter=50
+    )
     models = [make_named("linear", not is_value), *([] if is_linear else [trees])]
-    losses = [_hold_against(features, item, y, context, models, split) for seed in range(N_SPLITS) if (split := hold_out(group, seed))]
+    losses = [
+        _hold_against(features, item, y, context, models, split)
+        for seed in range(N_SPLITS)
+        if (split := hold_out(group, seed))
+    ]
     by_item, *by_feature = np.concatenate(losses, axis=1)
     described = min(by_feature, key=np.mean)
     gain = described - by_item
-    return bool(by_item.mean() < HELPS * described.mean() and gain.mean() > 2.0 * gain.std() / math.sqrt(len(gain)))
+    return bool(
+        by_item.mean() < HELPS * described.mean()
+        and gain.mean() > 2.0 * gain.std() / math.sqrt(len(gain))
+    )
 
 
 def _hold_against(
@@ -140,7 +160,10 @@ def _hold_against(
         mine = context[held] == k
         rows, ask = learn[context[learn] == k], held[mine]
         rows = rows if len(rows) else learn
-        answers = [_answer_by_item(item, y, rows, ask), *(_answer_by_feature(model, features, y, rows, ask) for model in models)]
+        answers = [
+            _answer_by_item(item, y, rows, ask),
+            *(_answer_by_feature(model, features, y, rows, ask) for model in models),
+        ]
         losses[:, mine] = [row_losses(answer, y[ask]) for answer in answers]
     return losses
 
@@ -148,15 +171,24 @@ def _hold_against(
 def _answer_by_item(item: Rows, y: NDArray[Any], learn: Rows, ask: Rows) -> NDArray[Any]:
     """The mean value, or the commonest label, of each item, where it is known; else of all rows."""
     if y.dtype.kind == "f":
-        total, count = (np.bincount(item[learn] + 1, weight, item.max() + 2) for weight in (y[learn], np.ones(len(learn))))
-        return np.asarray(np.where(count > 0, total / np.maximum(count, 1), y[learn].mean())[item[ask] + 1])
+        total, count = (
+            np.bincount(item[learn] + 1, weight, item.max() + 2)
+            for weight in (y[learn], np.ones(len(learn)))
+        )
+        return np.asarray(
+            np.where(count > 0, total / np.maximum(count, 1), y[learn].mean())[item[ask] + 1]
+        )
     classes, label = np.unique(y[learn], return_inverse=True)
     counts = np.zeros((item.max() + 2, len(classes)))
     np.add.at(counts, (item[learn] + 1, label), 1.0)
-    return np.asarray(classes[(counts + np.bincount(label) / (2 * len(label))).argmax(1)[item[ask] + 1]])
+    return np.asarray(
+        classes[(counts + np.bincount(label) / (2 * len(label))).argmax(1)[item[ask] + 1]]
+    )
 
 
-def _answer_by_feature(model: Any, features: NDArray[np.float64], y: NDArray[Any], learn: Rows, ask: Rows) -> NDArray[Any]:
+def _answer_by_feature(
+    model: Any, features: NDArray[np.float64], y: NDArray[Any], learn: Rows, ask: Rows
+) -> NDArray[Any]:
     if len(np.unique(y[learn])) == 1:
         return np.repeat(y[learn[:1]], len(ask))
     return np.asarray(model.fit(features[learn], y[learn]).predict(features[ask]))

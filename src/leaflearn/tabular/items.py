@@ -25,7 +25,16 @@ MOST_CELLS = 5 * 10**7  # of zeros and ones: fewer items where rows are very man
 ONCE = 0.9  # of the rows, at least, are the only answer of their group to their item
 SHARED = 0.5  # of the rows, at least, are about an item that several groups answered
 SAME = 1.05  # times as many different cells as items, at most, has a column that describes items
-NAMES = {"id", "ids", "item", "items", "task", "tasks", "question", "questions"}  # last words of a column whose numbers are names
+NAMES = {
+    "id",
+    "ids",
+    "item",
+    "items",
+    "task",
+    "tasks",
+    "question",
+    "questions",
+}  # last words of a column whose numbers are names
 
 Codes = NDArray[np.intp]
 
@@ -54,12 +63,18 @@ def find_item_column(frame: Any, y: NDArray[Any], group: Codes) -> Column | None
     >>> column.name, len(column.values)
     ('question', 30)
     """
-    if len(group) < 2 * len(np.unique(group)):  # single rows cannot be compared, whatever they are about
+    if len(group) < 2 * len(
+        np.unique(group)
+    ):  # single rows cannot be compared, whatever they are about
         return None
     kinds = [find_kind(frame[name], name) for name in frame.columns]
-    for column in sorted(kinds, key=lambda column: column.kind == "text"):  # prose describes an item that has a name beside it
+    for column in sorted(
+        kinds, key=lambda column: column.kind == "text"
+    ):  # prose describes an item that has a name beside it
         cells = frame[column.name]
-        if _has_the_shape(cells, column, group) and (column.kind != "number" or _are_names(cells, y, group)):
+        if _has_the_shape(cells, column, group) and (
+            column.kind != "number" or _are_names(cells, y, group)
+        ):
             return Column(column.name, "category", ITEM, _choose_values(cells))
     return None
 
@@ -77,7 +92,11 @@ def list_columns_of_answers(frame: Any, item: str) -> list[str]:
     code = read_codes(frame[item])
     most = max(SAME * len(np.unique(code)), len(np.unique(code)) + 1)
     others = [name for name in frame.columns if name != item]
-    return [name for name in others if np.unique(np.stack([code, read_codes(frame[name])]), axis=1).shape[1] > most]
+    return [
+        name
+        for name in others
+        if np.unique(np.stack([code, read_codes(frame[name])]), axis=1).shape[1] > most
+    ]
 
 
 def read_codes(cells: Any) -> Codes:
@@ -107,17 +126,19 @@ def count_sets(item: Codes, group: Codes) -> int:
     """
     rows = np.flatnonzero(item >= 0)
     n_groups, n_items = int(group.max()) + 1, int(item.max()) + 1
-    links = coo_array((np.ones(len(rows)), (group[rows], n_groups + item[rows])), shape=(n_groups + n_items,) * 2)
+    links = coo_array(
+        (np.ones(len(rows)), (group[rows], n_groups + item[rows])), shape=(n_groups + n_items,) * 2
+    )
     return len(np.unique(connected_components(links, directed=False)[1][:n_groups]))
 
 
-def tell_sets(frame: Any, group: Codes, group_name: str) -> None:
+def warn_about_item_sets(frame: Any, group: Codes, group_name: str) -> None:
     """Say so where one column of names is all that is known, and groups have no name in common; an error where nothing is left to learn.
 
     Examples
     --------
     >>> import pandas
-    >>> tell_sets(pandas.DataFrame({"item": ["a", "b", "c", "d"]}), np.array([0, 0, 1, 1]), "worker")
+    >>> warn_about_item_sets(pandas.DataFrame({"item": ["a", "b", "c", "d"]}), np.array([0, 0, 1, 1]), "worker")
     Traceback (most recent call last):
     ...
     ValueError: No two groups in 'worker' have a value of 'item' in common, so no group can be compared with another; let several groups \
@@ -128,7 +149,11 @@ answer the same items, or add columns that describe them.
         return
     column, codes = find_kind(frame.iloc[:, 0], str(frame.columns[0])), read_codes(frame.iloc[:, 0])
     is_left_out = column.kind == "nothing"
-    if (is_left_out and column.form not in RARE) or column.kind not in ("category", "nothing") or codes.max() < n_groups:
+    if (
+        (is_left_out and column.form not in RARE)
+        or column.kind not in ("category", "nothing")
+        or codes.max() < n_groups
+    ):
         return
     n_sets, shared = count_sets(codes, group), f"a value of {column.name!r} in common"
     cure = "let several groups answer the same items, or add columns that describe them"
@@ -149,7 +174,9 @@ def _has_the_shape(cells: Any, column: Column, group: Codes) -> bool:
     if column.kind == "number" and not _are_whole(cells):
         return False
     codes = read_codes(cells)
-    has_many = codes.max() >= MOST_VALUES or (column.kind == "number" and _is_called_a_name(column.name))
+    has_many = codes.max() >= MOST_VALUES or (
+        column.kind == "number" and _is_called_a_name(column.name)
+    )
     if not has_many or (codes >= 0).mean() < ONCE:
         return False
     pairs = np.unique(np.stack([codes, group]), axis=1)
@@ -164,7 +191,9 @@ def _are_whole(cells: Any) -> bool:
 
 def _are_names(cells: Any, y: NDArray[Any], group: Codes) -> bool:
     """Numbers in a column that is called so, or whose order tells nothing."""
-    return _is_called_a_name(str(cells.name)) or not tells_by_order(read_numbers(cells), y, group, seed=0)
+    return _is_called_a_name(str(cells.name)) or not tells_by_order(
+        read_numbers(cells), y, group, seed=0
+    )
 
 
 def _is_called_a_name(name: str) -> bool:
@@ -178,5 +207,7 @@ def _choose_values(cells: Any) -> tuple[str, ...]:
     values, counts = np.unique([text for text in read_texts(cells) if text], return_counts=True)
     most = min(MOST_ITEMS, max(MOST_VALUES, MOST_CELLS // len(cells)))
     if len(values) > most:
-        warn(f"Column {cells.name!r} names {len(values):,} items; the {most:,} with the most answers are told apart, all others are one.")
+        warn(
+            f"Column {cells.name!r} names {len(values):,} items; the {most:,} with the most answers are told apart, all others are one."
+        )
     return tuple(np.sort(values[np.argsort(-counts, kind="stable")[:most]]).tolist())

@@ -16,7 +16,9 @@ from leaflearn.engines.networks import convnet
 
 NAMES = ("mlp", "linear", "boosting", "convnet")
 FROM_FILE = "module:"
-FREELY = 10.0  # may lines follow the few answers to an item, in scikit-learn's unit of such freedom
+ITEM_PENALTY_INVERSE = (
+    10.0  # may lines follow the few answers to an item, in scikit-learn's unit of such freedom
+)
 
 
 def make_named(name: str, is_classifier: bool, of_items: bool = False) -> Any:
@@ -38,12 +40,22 @@ def make_named(name: str, is_classifier: bool, of_items: bool = False) -> Any:
         return load_factory(name)
     if name == "linear":
         if of_items:
-            return LogisticRegression(C=FREELY, max_iter=1000) if is_classifier else Ridge(alpha=1 / FREELY)
-        return make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000) if is_classifier else Ridge())
+            return (
+                LogisticRegression(C=ITEM_PENALTY_INVERSE, max_iter=1000)
+                if is_classifier
+                else Ridge(alpha=1 / ITEM_PENALTY_INVERSE)
+            )
+        return make_pipeline(
+            StandardScaler(), LogisticRegression(max_iter=1000) if is_classifier else Ridge()
+        )
     if name == "boosting":
-        return HistGradientBoostingClassifier() if is_classifier else HistGradientBoostingRegressor()
+        return (
+            HistGradientBoostingClassifier() if is_classifier else HistGradientBoostingRegressor()
+        )
     if name not in NAMES:
-        raise ValueError(f"There is no local model called {name!r}; choose one of {', '.join(NAMES)}, or module:PATH.py:FACTORY.")
+        raise ValueError(
+            f"There is no local model called {name!r}; choose one of {', '.join(NAMES)}, or module:PATH.py:FACTORY."
+        )
     return convnet if name == "convnet" else None
 
 
@@ -60,9 +72,13 @@ def load_factory(name: str) -> Callable[..., Any]:
     place, _, attribute = name.removeprefix(FROM_FILE).rpartition(":")
     path = Path(place)
     if not place or not attribute:
-        raise ValueError(f"{name!r} does not say where the factory is; write module:PATH.py:FACTORY.")
+        raise ValueError(
+            f"{name!r} does not say where the factory is; write module:PATH.py:FACTORY."
+        )
     if not path.is_file():
-        raise FileNotFoundError(f"There is no file '{path}' to take the factory '{attribute}' from.")
+        raise FileNotFoundError(
+            f"There is no file '{path}' to take the factory '{attribute}' from."
+        )
     specification = importlib.util.spec_from_file_location(f"leaflearn_factory_{path.stem}", path)
     if specification is None or specification.loader is None:
         raise ValueError(f"'{path}' is not a Python file; its name must end in .py.")
@@ -72,6 +88,8 @@ def load_factory(name: str) -> Callable[..., Any]:
     except Exception as error:  # whatever the user's own code does
         raise ValueError(f"'{path}' cannot be run ({type(error).__name__}: {error}).") from error
     if not callable(getattr(module, attribute, None)):
-        raise ValueError(f"'{path}' has no function or class '{attribute}'; name one that makes a torch.nn.Module.")
+        raise ValueError(
+            f"'{path}' has no function or class '{attribute}'; name one that makes a torch.nn.Module."
+        )
     factory: Callable[..., Any] = getattr(module, attribute)
     return factory

@@ -38,19 +38,39 @@ class Answers:
         """Each row in the context that its group had in training."""
         estimator = self.model.estimator_
         names = self._names(f"{self.what}, which --by-group needs")
-        return self._join(names, estimator.groups_, estimator.contexts_, estimator.probabilities_.max(1), "was not there in training")
+        return self._join(
+            names,
+            estimator.groups_,
+            estimator.contexts_,
+            estimator.probabilities_.max(1),
+            "was not there in training",
+        )
 
     def by_support(self, support: Any, what: str) -> Any:
         """Each row in the context that a few labelled rows of its source tell."""
         found = self.model.identify(support, what, self.images)
         _warn_of_guesses(found)
         contexts, sure = found["context"].to_numpy(), found["probability"].to_numpy()
-        has_groups = self.model.group is not None and self.model.group in self.frame.columns and self.model.group in support.columns
+        has_groups = (
+            self.model.group is not None
+            and self.model.group in self.frame.columns
+            and self.model.group in support.columns
+        )
         if not has_groups and len(found) > 1:
-            raise ValueError(f"The labelled rows are of {len(found)} groups, but {self.what} has no column {self.model.group!r}; add it.")
+            raise ValueError(
+                f"The labelled rows are of {len(found)} groups, but {self.what} has no column {self.model.group!r}; add it."
+            )
         if not has_groups:
-            return self._answer(np.full(len(self.frame), contexts[0]), np.full(len(self.frame), sure[0]))
-        return self._join(self._names(self.what), found["group"].to_numpy(), contexts, sure, "has no labelled rows")
+            return self._answer(
+                np.full(len(self.frame), contexts[0]), np.full(len(self.frame), sure[0])
+            )
+        return self._join(
+            self._names(self.what),
+            found["group"].to_numpy(),
+            contexts,
+            sure,
+            "has no labelled rows",
+        )
 
     def of_each_context(self) -> Any:
         """The answer of every context to every row."""
@@ -62,7 +82,10 @@ class Answers:
             if self.proba:
                 probabilities = self._probabilities("predict_proba_each")(X)
                 for k in range(n_contexts):
-                    columns |= {f"probability_{k}_{label}": probabilities[:, k, c] for c, label in enumerate(self._labels())}
+                    columns |= {
+                        f"probability_{k}_{label}": probabilities[:, k, c]
+                        for c, label in enumerate(self._labels())
+                    }
             return columns
 
         return self._by_slices(answer)
@@ -73,12 +96,17 @@ class Answers:
             columns["prediction"] = self.model.estimator_.predict(X, context=context[rows])
             if self.proba:
                 probabilities = self._probabilities("predict_proba")(X, context=context[rows])
-                columns |= {f"probability_{label}": probabilities[:, c] for c, label in enumerate(self._labels())}
+                columns |= {
+                    f"probability_{label}": probabilities[:, c]
+                    for c, label in enumerate(self._labels())
+                }
             return columns
 
         return self._by_slices(answer)
 
-    def _by_slices(self, answer: Callable[[NDArray[Any], NDArray[np.intp]], dict[str, NDArray[Any]]]) -> Any:
+    def _by_slices(
+        self, answer: Callable[[NDArray[Any], NDArray[np.intp]], dict[str, NDArray[Any]]]
+    ) -> Any:
         import pandas  # type: ignore[import-untyped]
 
         parts = []
@@ -92,7 +120,9 @@ class Answers:
     def _names(self, what: str) -> NDArray[Any]:
         model = self.model
         if model.group is None:
-            raise ValueError("The model was fitted without groups, so rows cannot be answered by their group; name a context, or ask each.")
+            raise ValueError(
+                "The model was fitted without groups, so rows cannot be answered by their group; name a context, or ask each."
+            )
         find_column(self.frame.columns, model.group, what)
         return name_sources(self.frame, model.group)
 
@@ -112,14 +142,18 @@ class Answers:
     def _check_context(self, context: int) -> None:
         n_contexts = self.model.estimator_.n_contexts_
         if not 0 <= context < n_contexts:
-            raise ValueError(f"There is no context {context}; the model has {n_contexts}, numbered from 0.")
+            raise ValueError(
+                f"There is no context {context}; the model has {n_contexts}, numbered from 0."
+            )
 
     def _labels(self) -> list[str]:
         return [str(label) for label in self.model.estimator_.classes_.tolist()]
 
     def _probabilities(self, method: str) -> Callable[..., NDArray[np.float64]]:
         if not self.model.target_.is_label:
-            raise ValueError(f"The target {self.model.target!r} is a quantity, which has no probabilities of labels; leave out --proba.")
+            raise ValueError(
+                f"The target {self.model.target!r} is a quantity, which has no probabilities of labels; leave out --proba."
+            )
         found: Callable[..., NDArray[np.float64]] = getattr(self.model.estimator_, method)
         return found
 
@@ -135,4 +169,6 @@ def _warn_of_guesses(found: Any) -> None:
         )
     if is_new.any():
         names = list_names(found["group"][is_new])
-        warn(f"The labelled rows of {names} fit no known context, so the answers may be wrong; fit again with more of such rows.")
+        warn(
+            f"The labelled rows of {names} fit no known context, so the answers may be wrong; fit again with more of such rows."
+        )

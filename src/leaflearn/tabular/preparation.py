@@ -20,7 +20,15 @@ from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from leaflearn.tabular.column_kinds import MANY_HOLES, MANY_WORDS, ROW_NUMBERS, Column, find_kind, read_columns, read_texts
+from leaflearn.tabular.column_kinds import (
+    MANY_HOLES,
+    MANY_WORDS,
+    ROW_NUMBERS,
+    Column,
+    find_kind,
+    read_columns,
+    read_texts,
+)
 from leaflearn.tabular.feature_choice import choose_features
 from leaflearn.tabular.items import ITEM
 from leaflearn.tabular.reading import find_column, list_names
@@ -76,7 +84,10 @@ class Preparation:
         told = {column.name: column for column in known}
         columns = _bound([told.get(name) or find_kind(frame[name], name) for name in frame.columns])
         if keep_named:
-            columns = [Column(column.name, "number") if column.form == ROW_NUMBERS else column for column in columns]
+            columns = [
+                Column(column.name, "number") if column.form == ROW_NUMBERS else column
+                for column in columns
+            ]
         else:
             columns = [_leave_out_alias(frame, column, group) for column in columns]
         _tell_left_out(columns)
@@ -84,7 +95,9 @@ class Preparation:
         others = np.flatnonzero(~found.is_item)
         chosen = others[choose_features(found(frame)[:, others], y, group, MOST_FEATURES)]
         if len(chosen) < len(others):
-            warn(f"The columns give {len(others):,} features; the {len(chosen)} were kept that go with the target inside the groups.")
+            warn(
+                f"The columns give {len(others):,} features; the {len(chosen)} were kept that go with the target inside the groups."
+            )
         return found.narrowed(frame, np.union1d(chosen, np.flatnonzero(found.is_item)), seed)
 
     def narrowed(self, frame: Any, kept: NDArray[np.intp], seed: int) -> Preparation:
@@ -94,9 +107,19 @@ class Preparation:
         names = self._all_names()
         chosen = {names[i] for i in self.kept[kept]}
         needed = {column for column, _ in chosen}
-        columns = [c if c.name in needed or c.kind == "nothing" else Column(c.name, "nothing", TELLS_NOTHING) for c in self.columns]
+        columns = [
+            c
+            if c.name in needed or c.kind == "nothing"
+            else Column(c.name, "nothing", TELLS_NOTHING)
+            for c in self.columns
+        ]
         found = Preparation(tuple(columns), {})._fitted(frame, seed)
-        return replace(found, kept=np.array([i for i, pair in enumerate(found._all_names()) if pair in chosen], dtype=np.intp))
+        return replace(
+            found,
+            kept=np.array(
+                [i for i, pair in enumerate(found._all_names()) if pair in chosen], dtype=np.intp
+            ),
+        )
 
     @property
     def used(self) -> list[str]:
@@ -136,7 +159,9 @@ class Preparation:
     @classmethod
     def from_json(cls, content: dict[str, Any], parts: dict[str, Any]) -> Preparation:
         """What `to_json` gave, with its parts."""
-        columns = tuple(Column(c["name"], c["kind"], c["form"], tuple(c["values"])) for c in content["columns"])
+        columns = tuple(
+            Column(c["name"], c["kind"], c["form"], tuple(c["values"])) for c in content["columns"]
+        )
         return cls(columns, parts, np.array(content["kept"], dtype=np.intp))
 
     def _of_kind(self, *kinds: str) -> list[Column]:
@@ -150,10 +175,16 @@ class Preparation:
         return replace(found, kept=np.arange(len(found._all_names())))
 
     def _fit(self, frame: Any, seed: int) -> dict[str, Any]:
-        parts: dict[str, Any] = {"text": [_fit_text(read_texts(frame[column.name]), seed) for column in self._of_kind("text")]}
+        parts: dict[str, Any] = {
+            "text": [
+                _fit_text(read_texts(frame[column.name]), seed) for column in self._of_kind("text")
+            ]
+        }
         numbers = self._numbers(frame)
         if numbers.shape[1]:
-            parts["number"] = make_pipeline(SimpleImputer(strategy="median", keep_empty_features=True), StandardScaler()).fit(numbers)
+            parts["number"] = make_pipeline(
+                SimpleImputer(strategy="median", keep_empty_features=True), StandardScaler()
+            ).fit(numbers)
         holes = np.flatnonzero(np.isnan(numbers).mean(0) >= MANY_HOLES)
         if len(holes):
             parts["hole"] = MissingIndicator(features="all").fit(numbers[:, holes])
@@ -161,7 +192,9 @@ class Preparation:
         categories = self._of_kind("category")
         if categories:
             values = [np.array(column.values, dtype=object) for column in categories]
-            parts["category"] = OneHotEncoder(categories=values, handle_unknown="ignore", sparse_output=False).fit(self._categories(frame))
+            parts["category"] = OneHotEncoder(
+                categories=values, handle_unknown="ignore", sparse_output=False
+            ).fit(self._categories(frame))
         return parts
 
     def _all_features(self, frame: Any) -> Floats:
@@ -169,7 +202,9 @@ class Preparation:
         if "number" in self.parts:
             found.append(self.parts["number"].transform(numbers))
         if "hole" in self.parts:
-            found.append(self.parts["hole"].transform(numbers[:, self.parts["holes"]]).astype(np.float64))
+            found.append(
+                self.parts["hole"].transform(numbers[:, self.parts["holes"]]).astype(np.float64)
+            )
         if "category" in self.parts:
             found.append(self.parts["category"].transform(self._categories(frame)))
         for column, part in zip(self._of_kind("text"), self.parts["text"], strict=True):
@@ -180,33 +215,48 @@ class Preparation:
         """The column and the name of each feature, in the order of `_all_features`."""
         numbers, categories = self._of_kind("number", "date"), self._of_kind("category")
         found = [(column.name, column.name) for column in numbers]
-        found += [(numbers[i].name, f"{numbers[i].name} is missing") for i in self.parts.get("holes", [])]
+        found += [
+            (numbers[i].name, f"{numbers[i].name} is missing") for i in self.parts.get("holes", [])
+        ]
         found += [
             (column.name, f"{column.name} = {value}" if value else f"{column.name} is missing")
             for column in categories
             for value in column.values
         ]
         for column, part in zip(self._of_kind("text"), self.parts["text"], strict=True):
-            found += [(column.name, f"{column.name}, direction {i + 1}") for i in range(part[-1].n_components)]
+            found += [
+                (column.name, f"{column.name}, direction {i + 1}")
+                for i in range(part[-1].n_components)
+            ]
         return found
 
     def _numbers(self, frame: Any) -> Floats:
         return read_columns(frame, self._of_kind("number", "date"))
 
     def _categories(self, frame: Any) -> NDArray[Any]:
-        columns = [np.array(read_texts(frame[column.name]), dtype=object) for column in self._of_kind("category")]
+        columns = [
+            np.array(read_texts(frame[column.name]), dtype=object)
+            for column in self._of_kind("category")
+        ]
         return np.stack(columns, axis=1)
 
 
 def _fit_text(texts: list[str], seed: int) -> Pipeline:
     """Words, or pieces of words where there are no spaces, weighed by how rare they are, seen in few directions."""
     by_word = np.median([len(text.split()) for text in texts if text]) >= MANY_WORDS
-    kind = {"analyzer": "word", "token_pattern": r"(?u)\b\w+\b"} if by_word else {"analyzer": "char_wb", "ngram_range": (2, 4)}
+    kind = (
+        {"analyzer": "word", "token_pattern": r"(?u)\b\w+\b"}
+        if by_word
+        else {"analyzer": "char_wb", "ngram_range": (2, 4)}
+    )
     words = make_pipeline(
-        HashingVectorizer(n_features=N_WORDS, norm=None, alternate_sign=False, **kind), TfidfTransformer(sublinear_tf=True)
+        HashingVectorizer(n_features=N_WORDS, norm=None, alternate_sign=False, **kind),
+        TfidfTransformer(sublinear_tf=True),
     )
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # texts without any difference have directions of length zero
+        warnings.simplefilter(
+            "ignore"
+        )  # texts without any difference have directions of length zero
         table = words.fit_transform(texts)
         n_directions = min(MOST_DIRECTIONS, len(texts), len(np.unique(table.indices)) or 1)
         directions = TruncatedSVD(n_directions, random_state=seed).fit(table)
@@ -223,7 +273,11 @@ def _bound(columns: list[Column]) -> list[Column]:
             column = Column(column.name, column.kind, column.form, column.values[:most])
         n_texts += column.kind == "text"
         too_many = column.kind == "text" and n_texts > MOST_TEXT_COLUMNS
-        found.append(Column(column.name, "nothing", f"more than {MOST_TEXT_COLUMNS} columns of text") if too_many else column)
+        found.append(
+            Column(column.name, "nothing", f"more than {MOST_TEXT_COLUMNS} columns of text")
+            if too_many
+            else column
+        )
     return found
 
 
@@ -234,7 +288,9 @@ def _leave_out_alias(frame: Any, column: Column, group: NDArray[np.intp]) -> Col
     texts = np.array(read_texts(frame[column.name]), dtype=object)
     pairs = {(int(number), text) for number, text in zip(group, texts, strict=True)}
     n_groups = len({number for number, _ in pairs})
-    is_alias = len(pairs) == n_groups < len(group) and len({text for _, text in pairs}) > n_groups / 2
+    is_alias = (
+        len(pairs) == n_groups < len(group) and len({text for _, text in pairs}) > n_groups / 2
+    )
     return Column(column.name, "nothing", "another name of the group") if is_alias else column
 
 
@@ -249,4 +305,6 @@ def _list_left_out(columns: Sequence[Column]) -> str:
     for column in columns:
         if column.kind == "nothing":
             reasons.setdefault(column.form, []).append(column.name)
-    return "Columns were left out: " + "; ".join(f"{list_names(names)} ({reason})" for reason, names in reasons.items())
+    return "Columns were left out: " + "; ".join(
+        f"{list_names(names)} ({reason})" for reason, names in reasons.items()
+    )

@@ -20,7 +20,9 @@ SAMPLE = 100_000  # characters that the delimiter and the decimal sign are read 
 MOST_NAMES = 8  # columns that a sentence lists
 PARQUET = b"PAR1"
 _HINT = re.compile(r"sep=(.)\r?\n")  # the first line that Excel writes in some countries
-_UNNAMED = re.compile(r"(Unnamed: \d+)?")  # what pandas calls a column without a name, and writes as the header of row numbers
+_UNNAMED = re.compile(
+    r"(Unnamed: \d+)?"
+)  # what pandas calls a column without a name, and writes as the header of row numbers
 _FIELDS = re.compile(r"Expected (\d+) fields in line (\d+), saw (\d+)")
 _OPEN_QUOTE = re.compile(r"EOF inside string starting at row (\d+)")
 
@@ -56,10 +58,16 @@ def read_table(path: str | Path, as_text: bool = False) -> Any:
     content = unpack(_read_bytes(path), path.name)
     if not content.strip():
         raise ValueError(f"'{path.name}' is empty.")
-    frame = _read_parquet(content, path.name) if content.startswith(PARQUET) else _read_csv(content, path.name, as_text)
+    frame = (
+        _read_parquet(content, path.name)
+        if content.startswith(PARQUET)
+        else _read_csv(content, path.name, as_text)
+    )
     frame = _drop_unnamed(frame)
     if not len(frame.columns):
-        raise ValueError(f"'{path.name}' has no columns with names; give every column a name in the first line.")
+        raise ValueError(
+            f"'{path.name}' has no columns with names; give every column a name in the first line."
+        )
     if not len(frame):
         raise ValueError(f"'{path.name}' has a header, but no rows.")
     return frame
@@ -123,7 +131,11 @@ def _read_csv(content: bytes, name: str, as_text: bool) -> Any:
     sample = _first_lines(text)
     delimiter = hint.group(1) if hint else find_delimiter(sample)
     _refuse_duplicates(_header(sample, delimiter), name)
-    types: dict[str, Any] = {"dtype": str, "na_filter": False} if as_text else {"decimal": _find_decimal(sample, delimiter)}
+    types: dict[str, Any] = (
+        {"dtype": str, "na_filter": False}
+        if as_text
+        else {"decimal": _find_decimal(sample, delimiter)}
+    )
     frame = _parse(text, delimiter, name, types)
     frame.columns = [str(column).strip() for column in frame.columns]
     return frame
@@ -134,13 +146,22 @@ def _parse(text: str, delimiter: str, name: str, types: dict[str, Any]) -> Any:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        warnings.simplefilter("error", pandas.errors.ParserWarning)  # rows that are longer than the header
+        warnings.simplefilter(
+            "error", pandas.errors.ParserWarning
+        )  # rows that are longer than the header
         try:
             return pandas.read_csv(
-                io.StringIO(text, newline=""), sep=delimiter, index_col=False, low_memory=False, skipinitialspace=True, **types
+                io.StringIO(text, newline=""),
+                sep=delimiter,
+                index_col=False,
+                low_memory=False,
+                skipinitialspace=True,
+                **types,
             )
         except pandas.errors.ParserWarning:
-            raise ValueError(f"'{name}' cannot be read as a table: its rows have more fields than its header; name every column.") from None
+            raise ValueError(
+                f"'{name}' cannot be read as a table: its rows have more fields than its header; name every column."
+            ) from None
         except pandas.errors.EmptyDataError:
             raise ValueError(f"'{name}' is empty.") from None
         except (pandas.errors.ParserError, ValueError, OverflowError) as error:
@@ -182,7 +203,10 @@ def _find_decimal(sample: str, delimiter: str) -> str:
     if delimiter == ",":
         return "."
     cells = [cell.strip() for row in _rows(sample, delimiter)[1:] for cell in row]
-    commas, points = (sum(re.fullmatch(rf"[+-]?\d+{sign}\d+", cell) is not None for cell in cells) for sign in (",", r"\."))
+    commas, points = (
+        sum(re.fullmatch(rf"[+-]?\d+{sign}\d+", cell) is not None for cell in cells)
+        for sign in (",", r"\.")
+    )
     return "," if commas > points else "."
 
 
@@ -190,7 +214,13 @@ def _rows(sample: str, delimiter: str) -> list[list[str]]:
     import csv
 
     try:
-        return [row for row in csv.reader(io.StringIO(sample, newline=""), delimiter=delimiter, skipinitialspace=True) if row]
+        return [
+            row
+            for row in csv.reader(
+                io.StringIO(sample, newline=""), delimiter=delimiter, skipinitialspace=True
+            )
+            if row
+        ]
     except csv.Error:  # such as a field that is larger than the module allows
         return [line.split(delimiter) for line in sample.splitlines()]
 
@@ -221,7 +251,9 @@ def _read_parquet(content: bytes, name: str) -> Any:
     try:
         import pyarrow.parquet  # type: ignore[import-untyped]
     except ImportError:
-        raise ValueError(f"To read '{name}', which is Parquet, pyarrow is needed: pip install 'leaflearn[parquet]'.") from None
+        raise ValueError(
+            f"To read '{name}', which is Parquet, pyarrow is needed: pip install 'leaflearn[parquet]'."
+        ) from None
     try:
         table = pyarrow.parquet.read_table(io.BytesIO(content))
         _refuse_duplicates([str(column).strip() for column in table.column_names], name)
@@ -239,7 +271,13 @@ def _drop_unnamed(frame: Any) -> Any:
     unnamed = [place for place, name in enumerate(frame.columns) if _UNNAMED.fullmatch(name)]
     if not unnamed:
         return frame
-    places = ", ".join(str(place + 1) for place in unnamed[:MOST_NAMES]) + (" and others" if len(unnamed) > MOST_NAMES else "")
+    places = ", ".join(str(place + 1) for place in unnamed[:MOST_NAMES]) + (
+        " and others" if len(unnamed) > MOST_NAMES else ""
+    )
     one = len(unnamed) == 1
-    warn(f"{'Column' if one else 'Columns'} {places} {'has' if one else 'have'} no name and {'was' if one else 'were'} left out.")
-    return frame.iloc[:, [place for place, name in enumerate(frame.columns) if not _UNNAMED.fullmatch(name)]]
+    warn(
+        f"{'Column' if one else 'Columns'} {places} {'has' if one else 'have'} no name and {'was' if one else 'were'} left out."
+    )
+    return frame.iloc[
+        :, [place for place, name in enumerate(frame.columns) if not _UNNAMED.fullmatch(name)]
+    ]

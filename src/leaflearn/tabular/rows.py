@@ -29,13 +29,21 @@ def choose_columns(
     for name in [target, *([] if group is None else [group]), *(features or ()), *drop]:
         find_column(names, name, what)
     if group == target:
-        raise ValueError(f"Column {target!r} is both the target and the group; they have to differ.")
+        raise ValueError(
+            f"Column {target!r} is both the target and the group; they have to differ."
+        )
     for name in features or ():
         if name in (target, group):
-            raise ValueError(f"Column {name!r} is the {'target' if name == target else 'group'} and cannot be learnt from.")
-    chosen = [name for name in dict.fromkeys(features or names) if name not in (target, group, *drop)]
+            raise ValueError(
+                f"Column {name!r} is the {'target' if name == target else 'group'} and cannot be learnt from."
+            )
+    chosen = [
+        name for name in dict.fromkeys(features or names) if name not in (target, group, *drop)
+    ]
     if not chosen:
-        raise ValueError(f"No column of {what} is left to learn from beside the target{'' if group is None else ' and the group'}.")
+        raise ValueError(
+            f"No column of {what} is left to learn from beside the target{'' if group is None else ' and the group'}."
+        )
     return chosen
 
 
@@ -54,7 +62,9 @@ def keep_rows_with_target(frame: Any, target: str, what: str) -> Any:
     if not is_there.any():
         raise ValueError(f"The target {target!r} is missing in every row of {what}.")
     if not is_there.all():
-        warn(f"The target {target!r} is missing in {int((~is_there).sum()):,} of {len(frame):,} rows, which were left out.")
+        warn(
+            f"The target {target!r} is missing in {int((~is_there).sum()):,} of {len(frame):,} rows, which were left out."
+        )
     return frame[is_there]
 
 
@@ -75,7 +85,9 @@ def keep_rows_with_group(frame: Any, group: str | None, what: str) -> Any:
         raise ValueError(f"The group {group!r} is missing in every row of {what}.")
     if not is_there.all():
         first = row_of(cells[~is_there], 0)
-        warn(f"The group {group!r} is missing in {int((~is_there).sum()):,} rows, the first is row {first}; they were left out.")
+        warn(
+            f"The group {group!r} is missing in {int((~is_there).sum()):,} rows, the first is row {first}; they were left out."
+        )
     return frame[is_there]
 
 
@@ -88,7 +100,9 @@ def name_groups(frame: Any, group: str | None) -> NDArray[np.str_]:
     >>> name_groups(pandas.DataFrame({"site": [7.0, 8.0]}), "site")
     array(['7', '8'], dtype='<U1')
     """
-    return np.array([f"row {i + 1}" for i in frame.index] if group is None else to_names(frame[group]))
+    return np.array(
+        [f"row {i + 1}" for i in frame.index] if group is None else to_names(frame[group])
+    )
 
 
 def name_sources(frame: Any, group: str | None) -> NDArray[np.str_]:
@@ -104,7 +118,9 @@ def name_sources(frame: Any, group: str | None) -> NDArray[np.str_]:
         return np.repeat(ALL_ROWS, len(frame))
     cells = frame[group]
     if cells.isna().any():
-        raise ValueError(f"The group {group!r} is missing in row {row_of(cells[cells.isna()], 0)}; name it, or leave the row out.")
+        raise ValueError(
+            f"The group {group!r} is missing in row {row_of(cells[cells.isna()], 0)}; name it, or leave the row out."
+        )
     return np.array(to_names(cells))
 
 
@@ -121,6 +137,10 @@ def warn_about_groups(group: str | None, n_groups: int, n_rows: int) -> None:
             "pass group= (annotator, site, session, ...) so that rows known to share one stay together."
         )
     elif n_groups == 1:
-        warn(f"Column {group!r} holds one group only, and one group has one context; contexts show where groups differ.")
+        warn(
+            f"Column {group!r} holds one group only, and one group has one context; contexts show where groups differ."
+        )
     elif n_groups == n_rows:
-        warn(f"Every group in {group!r} has one row, and single rows hardly tell contexts apart; group rows that share one.")
+        warn(
+            f"Every group in {group!r} has one row, and single rows hardly tell contexts apart; group rows that share one."
+        )

@@ -13,13 +13,23 @@ from leaflearn.estimators.loading import rebuild_estimator
 from leaflearn.estimators.saving import describe_estimator
 from leaflearn.persistence import Model, pack_objects, read_model, unpack_objects, write_model
 from leaflearn.tabular.held_out_errors import read_errors
-from leaflearn.tabular.images import PictureFiles
+from leaflearn.tabular.images import ImageFiles
 from leaflearn.tabular.local_model_names import FROM_FILE, make_named
 from leaflearn.tabular.preparation import Preparation
 from leaflearn.tabular.targets import Target
 
 SECTION, PARTS = "preparation", "preparation.skops"
-OPTIONS = ("target", "group", "contexts", "task", "local_model", "features", "drop", "image_column", "random_state")
+OPTIONS = (
+    "target",
+    "group",
+    "contexts",
+    "task",
+    "local_model",
+    "features",
+    "drop",
+    "image_column",
+    "random_state",
+)
 
 
 def save_table_model(model: Any, folder: str | Path) -> None:
@@ -30,7 +40,7 @@ def save_table_model(model: Any, folder: str | Path) -> None:
         "options": {name: _plain(getattr(model, name)) for name in OPTIONS},
         "local_model": model.local_model_,
         "target": asdict(model.target_),
-        "pictures": asdict(prepare) if isinstance(prepare, PictureFiles) else None,
+        "pictures": asdict(prepare) if isinstance(prepare, ImageFiles) else None,
         "table": prepare.to_json() if isinstance(prepare, Preparation) else None,
         "rows": model.n_rows_,
         "group_sizes": model.group_sizes_.tolist(),
@@ -42,15 +52,21 @@ def save_table_model(model: Any, folder: str | Path) -> None:
     write_model(folder, {"estimator": section, SECTION: about}, parts)
 
 
-def load_table_model(make: Callable[..., Any], folder: str | Path, local_model: str | None = None) -> Any:
+def load_table_model(
+    make: Callable[..., Any], folder: str | Path, local_model: str | None = None
+) -> Any:
     """Read a `TableModel` from a folder, into a new one that `make` makes; see `TableModel.load`."""
     model = read_model(folder)
     if SECTION not in model.sections:
-        raise ValueError(f"'{folder}' holds an estimator that was not fitted to a table; load it in Python with leaflearn.load.")
+        raise ValueError(
+            f"'{folder}' holds an estimator that was not fitted to a table; load it in Python with leaflearn.load."
+        )
     try:
         found = _rebuild(make, model)
     except (KeyError, TypeError, AttributeError, IndexError) as error:
-        raise ValueError(f"'{folder}' does not describe the columns of a table; save the model again, or get a fresh copy.") from error
+        raise ValueError(
+            f"'{folder}' does not describe the columns of a table; save the model again, or get a fresh copy."
+        ) from error
     found.estimator_ = rebuild_estimator(model, _factory(found, local_model))
     return found
 
@@ -61,13 +77,18 @@ def _rebuild(make: Callable[..., Any], model: Model) -> Any:
     found = make(**about["options"])
     found.local_model_ = about["local_model"]
     found.target_ = Target(**about["target"])
-    found.n_rows_, found.group_sizes_ = int(about["rows"]), np.array(about["group_sizes"], dtype=np.intp)
+    found.n_rows_, found.group_sizes_ = (
+        int(about["rows"]),
+        np.array(about["group_sizes"], dtype=np.intp),
+    )
     found.errors_ = read_errors(about["errors"])
     found.warnings_ = _sentences(about.get("warnings", []))  # folders of before did not keep any
     if about["table"] is None:
-        found.preparation_ = PictureFiles(**about["pictures"])
+        found.preparation_ = ImageFiles(**about["pictures"])
     else:
-        found.preparation_ = Preparation.from_json(about["table"], unpack_objects(model.part(PARTS), PARTS))
+        found.preparation_ = Preparation.from_json(
+            about["table"], unpack_objects(model.part(PARTS), PARTS)
+        )
     return found
 
 
@@ -82,7 +103,9 @@ def _factory(model: Any, given: str | None) -> Any:
     name = model.local_model_
     if name.startswith(FROM_FILE):
         if given is None:
-            raise ValueError(f"The model was fitted with --local-model {name}, which is code and not in the folder; pass it again.")
+            raise ValueError(
+                f"The model was fitted with --local-model {name}, which is code and not in the folder; pass it again."
+            )
         return make_named(given, model.target_.is_label)
     if given is not None:
         raise ValueError("The model keeps its own local models; leave --local-model out.")

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leaflearn.diagnostics.required_rows import count_rows_to_settle
+from leaflearn.diagnostics.required_rows import count_required_rows
 from leaflearn.tabular.frames import to_frame
-from leaflearn.tabular.images import PictureFiles
+from leaflearn.tabular.images import ImageFiles
 from leaflearn.tabular.local_model_names import FROM_FILE
 from leaflearn.tabular.predictions import Answers
 from leaflearn.tabular.preparation import Preparation
@@ -31,7 +31,7 @@ class AnsweringTables:
     group: str | None
     images: Path | None
     estimator_: Any
-    preparation_: Preparation | PictureFiles
+    preparation_: Preparation | ImageFiles
     target_: Target
     local_model_: str
 
@@ -59,7 +59,7 @@ class AnsweringTables:
         names = name_sources(rows, self.group)
         X, y = self.features_of(rows, what, images), self.target_.read(rows[self.target])
         found = self.estimator_.identify(X, y, groups=names)
-        more = count_rows_to_settle(self.estimator_, X, found, np.searchsorted(found.groups, names))
+        more = count_required_rows(self.estimator_, X, found, np.searchsorted(found.groups, names))
         return pandas.DataFrame(
             {
                 "group": found.groups,
@@ -123,16 +123,22 @@ class AnsweringTables:
         if support is not None:
             return answers.by_support(to_frame(support, support_what), support_what)
         if context is None and self.estimator_.n_contexts_ > 1:
-            raise ValueError(f"The model has {self.estimator_.n_contexts_} contexts; say in which of them, or in each, rows are answered.")
+            raise ValueError(
+                f"The model has {self.estimator_.n_contexts_} contexts; say in which of them, or in each, rows are answered."
+            )
         return answers.in_context(context or 0)
 
-    def features_of(self, frame: Any, what: str = "the table", images: Path | None = None) -> NDArray[Any]:
+    def features_of(
+        self, frame: Any, what: str = "the table", images: Path | None = None
+    ) -> NDArray[Any]:
         """The rows as the estimator takes them, shape (N, F), or (N, 3, height, width) for pictures."""
         if isinstance(self.preparation_, Preparation):
             return self.preparation_(frame, what)
         folder = images or self.images
         if folder is None:
-            raise ValueError("The model learnt from pictures; say with --images in which folder the new ones are.")
+            raise ValueError(
+                "The model learnt from pictures; say with --images in which folder the new ones are."
+            )
         return self._flat(self.preparation_.read(frame, folder, what))
 
     def _flat(self, X: NDArray[Any]) -> NDArray[Any]:

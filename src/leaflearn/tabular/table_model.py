@@ -14,7 +14,7 @@ from leaflearn.tabular.fitting import fit_table
 from leaflearn.tabular.held_out_errors import HeldOutErrors
 from leaflearn.tabular.saving import load_table_model, save_table_model
 from leaflearn.tabular.table_answering import AnsweringTables, ignore
-from leaflearn.tabular.warning_log import keeping_warnings
+from leaflearn.tabular.warning_log import log_warnings
 
 
 class TableModel(AnsweringTables):
@@ -48,7 +48,7 @@ class TableModel(AnsweringTables):
     ----------
     estimator_ : LeafClassifier or LeafRegressor
         Fitted to the features; its groups are named by text.
-    preparation_ : Preparation or PictureFiles
+    preparation_ : Preparation or ImageFiles
         How rows become features, and which column each feature comes from.
     target_ : Target
         The task, and why.
@@ -62,7 +62,7 @@ class TableModel(AnsweringTables):
         Rows that were learnt from.
     warnings_ : list of str
         What the fit warned of, in its own words; empty in models that were saved before warnings were kept.
-    telling_columns_ : list of str
+    informative_columns_ : list of str
         The columns that were learnt from: those that go with the target inside the groups, or tell groups apart, or were named.
 
     Examples
@@ -130,12 +130,12 @@ class TableModel(AnsweringTables):
         self
             The fitted model.
         """
-        with keeping_warnings() as self.warnings_:
+        with log_warnings() as self.warnings_:
             fit_table(self, frame, what, on_stage, callbacks)
         return self
 
     @property
-    def telling_columns_(self) -> list[str]:
+    def informative_columns_(self) -> list[str]:
         """The columns that were learnt from; see the class."""
         return list(dict.fromkeys(self.preparation_.used))
 

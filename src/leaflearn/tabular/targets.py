@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from leaflearn.tabular.cells import describe_cell, read_numbers, refuse_infinite, to_name
 
 FEW = 10  # different whole numbers, at most, are labels
-ROWS_EACH = 5  # on average, that such labels need: of 1, 2, ..., 9 in nine rows nobody knows what they are
+ROWS_EACH = (
+    5  # on average, that such labels need: of 1, 2, ..., 9 in nine rows nobody knows what they are
+)
 MANY_TEXTS = 20  # different texts, of which most rows have one of their own, are no labels
 TASKS = ("classification", "regression")
 
@@ -58,14 +60,22 @@ class Target:
         values = read_numbers(cells)
         strange = np.flatnonzero(np.isnan(values))
         if len(strange):
-            cure = "correct it" if self.is_label else "correct it, or say that the task is classification"
-            raise ValueError(f"The target {self.name!r} holds numbers, but {describe_cell(cells, strange[0])} is none; {cure}.")
+            cure = (
+                "correct it"
+                if self.is_label
+                else "correct it, or say that the task is classification"
+            )
+            raise ValueError(
+                f"The target {self.name!r} holds numbers, but {describe_cell(cells, strange[0])} is none; {cure}."
+            )
         refuse_infinite(values, cells, "correct it, or leave the row out")
         if not self.is_label:
             return values
         if np.any(values != np.round(values)):
             strange = np.flatnonzero(values != np.round(values))
-            raise ValueError(f"The labels in {self.name!r} are whole numbers, but {describe_cell(cells, strange[0])} is none; correct it.")
+            raise ValueError(
+                f"The labels in {self.name!r} are whole numbers, but {describe_cell(cells, strange[0])} is none; correct it."
+            )
         return values.astype(np.int64)
 
 
@@ -87,7 +97,11 @@ def find_target(cells: Any, task: str = "auto") -> Target:
         raise ValueError(
             f"The target {name!r} holds numbers, but {describe_cell(cells, first)} is none; correct it, or say which task it is."
         )
-    is_whole = share == 1.0 and bool(np.all(numbers == np.round(numbers))) and bool(np.all(np.abs(numbers) < 2**53))
+    is_whole = (
+        share == 1.0
+        and bool(np.all(numbers == np.round(numbers)))
+        and bool(np.all(np.abs(numbers) < 2**53))
+    )
     n_different = len(np.unique(numbers)) if share == 1.0 else len(set(to_names(cells)))
     if n_different == 1:
         raise ValueError(
@@ -95,7 +109,12 @@ def find_target(cells: Any, task: str = "auto") -> Target:
         )
     found = task
     if task == "auto":
-        found = "regression" if share == 1.0 and not (is_whole and n_different <= FEW and n_rows >= ROWS_EACH * n_different) else TASKS[0]
+        found = (
+            "regression"
+            if share == 1.0
+            and not (is_whole and n_different <= FEW and n_rows >= ROWS_EACH * n_different)
+            else TASKS[0]
+        )
     reason = (
         f"it holds {n_different} different whole numbers"
         if is_whole and found == TASKS[0]
@@ -103,7 +122,12 @@ def find_target(cells: Any, task: str = "auto") -> Target:
         if share
         else "it holds text"
     )
-    target = Target(name, found, is_whole if found == TASKS[0] else True, reason if task == "auto" else "you said so")
+    target = Target(
+        name,
+        found,
+        is_whole if found == TASKS[0] else True,
+        reason if task == "auto" else "you said so",
+    )
     if target.is_label and not is_whole and n_different > max(MANY_TEXTS, n_rows / 2):
         raise ValueError(
             f"The target {name!r} holds {n_different:,} different labels in {n_rows:,} rows, too many to learn; choose another."

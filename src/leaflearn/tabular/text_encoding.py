@@ -26,7 +26,16 @@ PACKED = {
     b"PK\x05\x06": "zip",  # an empty one
     b"\xd0\xcf\x11\xe0": "spreadsheet",  # of Excel before 2007
 }
-DAMAGE = (OSError, EOFError, ValueError, RuntimeError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, NotImplementedError)
+DAMAGE = (
+    OSError,
+    EOFError,
+    ValueError,
+    RuntimeError,
+    zlib.error,
+    lzma.LZMAError,
+    zipfile.BadZipFile,
+    NotImplementedError,
+)
 
 
 class TableWarning(UserWarning):
@@ -63,9 +72,13 @@ def unpack(content: bytes, name: str) -> bytes:
     except DAMAGE as error:
         if isinstance(error, _Refused):
             raise
-        raise ValueError(f"'{name}' is damaged and cannot be unpacked; get a fresh copy.") from error
+        raise ValueError(
+            f"'{name}' is damaged and cannot be unpacked; get a fresh copy."
+        ) from error
     if len(found) > MOST_BYTES:
-        raise ValueError(f"'{name}' holds more than {MOST_BYTES:,} bytes when it is unpacked; split it into smaller tables.")
+        raise ValueError(
+            f"'{name}' holds more than {MOST_BYTES:,} bytes when it is unpacked; split it into smaller tables."
+        )
     return found
 
 
@@ -91,7 +104,9 @@ def decode(content: bytes, name: str) -> str:
         text = content.decode("latin-1")  # to find the line
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
-        raise ValueError(f"'{name}' is not text (it holds a zero byte in line {line}); give a table as CSV or Parquet.")
+        raise ValueError(
+            f"'{name}' is not text (it holds a zero byte in line {line}); give a table as CSV or Parquet."
+        )
     return text
 
 
@@ -106,7 +121,9 @@ def _decode_without_mark(content: bytes, name: str) -> str:
         raise ValueError(
             f"'{name}' is neither UTF-8 nor Windows-1252 text ({_describe_byte(content, error.start)}); save it as UTF-8."
         ) from None
-    warn(f"'{name}' is not UTF-8 ({first}); it was read as Windows-1252. Check its accents, or save it as UTF-8.")
+    warn(
+        f"'{name}' is not UTF-8 ({first}); it was read as Windows-1252. Check its accents, or save it as UTF-8."
+    )
     return text
 
 
@@ -115,9 +132,13 @@ def _decode_strictly(content: bytes, encoding: str, name: str) -> str:
     try:
         return content.decode(encoding)
     except UnicodeDecodeError as error:
-        place = error.start + 1 + len(content) - len(error.object)  # some decoders see the bytes without the mark
+        place = (
+            error.start + 1 + len(content) - len(error.object)
+        )  # some decoders see the bytes without the mark
         shown = encoding.removesuffix("-sig").upper()
-        raise ValueError(f"'{name}' says that it is {shown}, but byte {place} is not; save it as UTF-8.") from None
+        raise ValueError(
+            f"'{name}' says that it is {shown}, but byte {place} is not; save it as UTF-8."
+        ) from None
 
 
 def _guess_utf16(content: bytes) -> str | None:
@@ -152,9 +173,15 @@ def _read_packed(kind: str, file: io.BytesIO, name: str) -> bytes:
 
 
 def _only_member(archive: zipfile.ZipFile, name: str) -> zipfile.ZipInfo:
-    members = [member for member in archive.infolist() if not member.is_dir() and not member.filename.startswith("__MACOSX/")]
+    members = [
+        member
+        for member in archive.infolist()
+        if not member.is_dir() and not member.filename.startswith("__MACOSX/")
+    ]
     if any(member.filename == "[Content_Types].xml" for member in members):
         raise _Refused(f"'{name}' is a spreadsheet; save it as CSV.")
     if len(members) != 1:
-        raise _Refused(f"'{name}' holds {len(members)} files, but one table was expected; unpack it and give one of them.")
+        raise _Refused(
+            f"'{name}' holds {len(members)} files, but one table was expected; unpack it and give one of them."
+        )
     return members[0]

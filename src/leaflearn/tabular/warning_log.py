@@ -9,7 +9,7 @@ from typing import Any
 
 
 @contextmanager
-def keeping_warnings() -> Iterator[list[str]]:
+def log_warnings() -> Iterator[list[str]]:
     """Collect the sentences that leaflearn warns with in the block, each once; all warnings are given when it ends, as the user's filters
     have it, also where it ends in an error.
 
@@ -18,7 +18,7 @@ def keeping_warnings() -> Iterator[list[str]]:
     >>> from leaflearn.tabular.text_encoding import warn
     >>> with warnings.catch_warnings():
     ...     warnings.simplefilter("ignore")
-    ...     with keeping_warnings() as kept:
+    ...     with log_warnings() as kept:
     ...         warn("Column 'a' is empty.")
     >>> kept
     ["Column 'a' is empty."]
@@ -30,18 +30,22 @@ def keeping_warnings() -> Iterator[list[str]]:
             warnings.simplefilter("always")
             yield kept
     finally:
-        sentences = [str(warning.message) for warning in caught if warning.category.__module__.startswith("leaflearn.")]
+        sentences = [
+            str(warning.message)
+            for warning in caught
+            if warning.category.__module__.startswith("leaflearn.")
+        ]
         kept.extend(dict.fromkeys(sentences))
-        give_again(caught)
+        reissue(caught)
 
 
 @contextmanager
-def holding_warnings() -> Iterator[list[warnings.WarningMessage]]:
-    """Hold all warnings of the block back; `give_again` gives them, where they still hold.
+def hold_warnings() -> Iterator[list[warnings.WarningMessage]]:
+    """Hold all warnings of the block back; `reissue` gives them, where they still hold.
 
     Examples
     --------
-    >>> with holding_warnings() as held:
+    >>> with hold_warnings() as held:
     ...     warnings.warn("This will not be kept.", stacklevel=1)
     >>> len(held)
     1
@@ -51,14 +55,21 @@ def holding_warnings() -> Iterator[list[warnings.WarningMessage]]:
         yield held
 
 
-def give_again(caught: list[warnings.WarningMessage]) -> None:
+def reissue(caught: list[warnings.WarningMessage]) -> None:
     """Give warnings that were caught, as the user's filters have it.
 
     Examples
     --------
-    >>> give_again([])
+    >>> reissue([])
     """
     known: dict[Any, int] = {}  # what was already said
     for warning in caught:
         message: Any = warning.message  # an object of the category, which may be given as it is
-        warnings.warn_explicit(message, warning.category, warning.filename, warning.lineno, registry=known, source=warning.source)
+        warnings.warn_explicit(
+            message,
+            warning.category,
+            warning.filename,
+            warning.lineno,
+            registry=known,
+            source=warning.source,
+        )

@@ -12,7 +12,14 @@ from typing import Any
 from leaflearn.persistence.atomic_files import make_folder, write_file
 
 ENDINGS = (".csv", ".parquet")
-DANGEROUS = ("=", "+", "-", "@", "\t", "\r")  # a cell that begins so is run as a formula by spreadsheets
+DANGEROUS = (
+    "=",
+    "+",
+    "-",
+    "@",
+    "\t",
+    "\r",
+)  # a cell that begins so is run as a formula by spreadsheets
 _NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?")
 
 
@@ -62,7 +69,9 @@ def write_table(frame: Any, path: Path) -> None:
     ...     path.read_text()
     'length\\n1\\n2\\n'
     """
-    write_file(path, to_csv(frame) if path.suffix.lower() == ".csv" else _to_parquet(frame, path.name))
+    write_file(
+        path, to_csv(frame) if path.suffix.lower() == ".csv" else _to_parquet(frame, path.name)
+    )
 
 
 def check_place(path: Path, inputs: tuple[Path, ...] = ()) -> None:
@@ -81,7 +90,9 @@ def check_place(path: Path, inputs: tuple[Path, ...] = ()) -> None:
         raise IsADirectoryError(f"Cannot write '{path}': it is a folder.")
     for given in inputs:
         if path.exists() and given.exists() and os.path.samefile(path, given):
-            raise ValueError(f"Cannot write '{path}': it is the table that is read; choose another name.")
+            raise ValueError(
+                f"Cannot write '{path}': it is the table that is read; choose another name."
+            )
     check_folder(path.parent, path)
 
 
@@ -99,14 +110,18 @@ def check_folder(folder: Path, path: Path) -> None:
     except NotADirectoryError:
         raise
     except OSError as error:
-        raise OSError(f"Cannot write '{path}': {error.strerror or error}; choose another place.") from error
+        raise OSError(
+            f"Cannot write '{path}': {error.strerror or error}; choose another place."
+        ) from error
 
 
 def _to_parquet(frame: Any, name: str) -> bytes:
     try:
         import pyarrow  # type: ignore[import-untyped]  # noqa: F401
     except ImportError:
-        raise ValueError(f"To write '{name}', pyarrow is needed: pip install 'leaflearn[parquet]'.") from None
+        raise ValueError(
+            f"To write '{name}', pyarrow is needed: pip install 'leaflearn[parquet]'."
+        ) from None
     plain = frame.copy(deep=False)
     for column in [column for column in frame.columns if frame[column].dtype == object]:
         plain[column] = _of_one_type(frame[column])

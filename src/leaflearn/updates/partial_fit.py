@@ -15,16 +15,23 @@ import torch
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from leaflearn.core.grouped_data import Examples, encode_groups, find_groups, join, renumber, take
+from leaflearn.core.grouped_data import (
+    GroupedData,
+    encode_groups,
+    find_groups,
+    join,
+    renumber,
+    take,
+)
 from leaflearn.diagnostics.novelty import LIMIT, sum_by_group
 from leaflearn.engines.local_models import LocalModels
 from leaflearn.estimators.validation import check_rows, check_X
 from leaflearn.initialization.columns import as_numbers
-from leaflearn.initialization.n_contexts import Counted, beats
+from leaflearn.initialization.n_contexts import CandidateCount, is_significantly_better
 from leaflearn.initialization.start import find_start
-from leaflearn.updates.fine_tuning import Try, learn_new, retrain
-from leaflearn.updates.prune_merge import ContextSet, rows_in_memory
-from leaflearn.updates.replay_buffer import remember
+from leaflearn.updates.fine_tuning import Candidate, fine_tune, fit_new_models
+from leaflearn.updates.prune_merge import ContextSet, stored_rows
+from leaflearn.updates.replay_buffer import fill_replay_buffer
 
 SMALL = 4  # groups with fewer rows cannot prove alone that they are new
 SUSPICIOUS = 1.0  # novelty from which such a group may be new: of known sources one in six is above
@@ -44,15 +51,15 @@ class _Arrival:
     """All groups, known and new: their labels, and what is known of them before anything is learnt."""
 
     groups: NDArray[Any]  # labels                                              (m,)
-    rows: Examples  # the new ones; groups are numbered as above
-    memory: Examples  # numbered likewise
+    rows: GroupedData  # the new ones; groups are numbered as above
+    memory: GroupedData  # numbered likewise
     scores: NDArray[np.float64]  #                                              (m, K)
     sizes: NDArray[np.intp]  #                                                  (m,)
     is_known: NDArray[np.bool_]  #                                              (m,)
     may_be_new: NDArray[np.bool_]  # they arrive, or none explained them before (m,)
 
 
-def learn_on(estimator: Any, X: Any, y: Any, groups: Any) -> None:
+def update_contexts(estimator: Any, X: Any, y: Any, groups: Any) -> None:
     """Learn from new rows, with a fitted estimator."""
     random_state = check_random_state(estimator.random_state)
     arrival = _receive(estimator, X, y, groups)
@@ -64,41 +71,69 @@ def learn_on(estimator: Any, X: Any, y: Any, groups: Any) -> None:
     start = found.contexts[numbers]
     if opened is not None:
         found = _with_opened(found, opened)
-        start[suspects] = np.where(opened.contexts >= 0, opened.contexts + estimator.n_contexts_, -1)
+        start[suspects] = np.where(
+            opened.contexts >= 0, opened.contexts + estimator.n_contexts_, -1
+        )
     else:
         start[suspects] = -1
     is_aside = np.zeros(len(arrival.groups), dtype=bool)
     is_aside[numbers[start < 0]] = True
     found = _learn(estimator, found, examples, numbers, before, start, arrival, random_state)
-    estimator.groups_, estimator._sizes, estimator._is_aside = arrival.groups, arrival.sizes, is_aside
-    estimator.memory_ = join(arrival.memory, arrival.rows)
-    estimator._take_over(found)
+    estimator.groups_, estimator._sizes, estimator._is_unexplained = (
+        arrival.groups,
+        arrival.sizes,
+        is_aside,
+    )
+    estimator.replay_buffer_ = join(arrival.memory, arrival.rows)
+    estimator._replace_contexts(found)
     rng = np.random.default_rng(random_state.randint(2**31 - 1))
-    estimator.memory_ = remember(estimator.memory_, estimator.contexts_, rng)
+    estimator.replay_buffer_ = fill_replay_buffer(
+        estimator.replay_buffer_, estimator.contexts_, rng
+    )
 
 
 def _receive(estimator: Any, X: Any, y: Any, groups: Any) -> _Arrival:
     """Check the new rows, and number all groups."""
-    memory = rows_in_memory(estimator)
+    memory = stored_rows(estimator)
     X = check_X(estimator, X, reset=False, engine=estimator._engine)
     target = estimator._check_y(y, reset=False)
     check_rows(X, target)
     _refuse_new_labels(estimator, y, target)
-    labels, group = encode_groups(_number_rows(estimator, len(target)) if groups is None else groups, len(target))
+    labels, group = encode_groups(
+        _number_rows(estimator, len(target)) if groups is None else groups, len(target)
+    )
     known = estimator.groups_
     strangers = labels[find_groups(labels, known) < 0]
     everybody, number = encode_groups(_join_labels(known, strangers), len(known) + len(strangers))
     place = find_groups(labels, everybody)  #                                   (labels,)
-    rows = Examples(X, target, place[group], np.arange(len(target)), None, memory.n_outputs, memory.is_classifier)
+    rows = GroupedData(
+        X,
+        target,
+        place[group],
+        np.arange(len(target)),
+        None,
+        memory.n_outputs,
+        memory.is_classifier,
+    )
     sizes = np.bincount(rows.group, minlength=len(everybody))
     scores = np.zeros((len(everybody), estimator.n_contexts_))
-    scores[place] = sum_by_group(estimator._trimmed(estimator._local_models.losses(X, target), group), group)
+    scores[place] = sum_by_group(
+        estimator._trimmed(estimator._local_models.losses(X, target), group), group
+    )
     old = number[: len(known)]
     scores[old] += estimator._scores
     sizes[old] += estimator._sizes
     is_known, may_be_new = np.zeros((2, len(everybody)), dtype=bool)
-    is_known[old], may_be_new[old], may_be_new[place] = True, estimator._is_aside, True
-    return _Arrival(everybody, rows, replace(memory, group=old[memory.group]), scores, sizes, is_known, may_be_new)
+    is_known[old], may_be_new[old], may_be_new[place] = True, estimator._is_unexplained, True
+    return _Arrival(
+        everybody,
+        rows,
+        replace(memory, group=old[memory.group]),
+        scores,
+        sizes,
+        is_known,
+        may_be_new,
+    )
 
 
 def _refuse_new_labels(estimator: Any, y: Any, target: NDArray[Any]) -> None:
@@ -113,45 +148,68 @@ def _refuse_new_labels(estimator: Any, y: Any, target: NDArray[Any]) -> None:
 def _number_rows(estimator: Any, n_rows: int) -> NDArray[Any]:
     """Labels for rows that are groups of their own: the next numbers, where groups have numbers."""
     if estimator.groups_.dtype.kind not in "iu":
-        raise ValueError("groups is None, but the groups of this model have names; say with groups= which row belongs to which group.")
+        raise ValueError(
+            "groups is None, but the groups of this model have names; say with groups= which row belongs to which group."
+        )
     return np.arange(n_rows) + int(estimator.groups_.max()) + 1
 
 
 def _join_labels(known: NDArray[Any], strangers: NDArray[Any]) -> Any:
     if known.dtype.kind == strangers.dtype.kind != "O" or not len(strangers):
-        return np.concatenate([known, strangers.astype(known.dtype) if not len(strangers) else strangers])
+        return np.concatenate(
+            [known, strangers.astype(known.dtype) if not len(strangers) else strangers]
+        )
     return [*known.tolist(), *strangers.tolist()]  # numpy would make text of numbers beside names
 
 
-def _find_suspects(estimator: Any, examples: Examples, may_be_new: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _find_suspects(
+    estimator: Any, examples: GroupedData, may_be_new: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
     """Which of the groups that may be new are explained badly, or, where they are small, somewhat badly, (m,)."""
     losses = estimator._local_models.losses(examples.X, examples.y)
     best = sum_by_group(estimator._trimmed(losses, examples.group), examples.group).argmin(1)
     novelty = estimator._held_out.novelty(losses, examples.group, best)
-    return np.asarray(may_be_new & (novelty > np.where(np.bincount(examples.group) < SMALL, SUSPICIOUS, LIMIT)))
+    return np.asarray(
+        may_be_new & (novelty > np.where(np.bincount(examples.group) < SMALL, SUSPICIOUS, LIMIT))
+    )
 
 
-def _open(estimator: Any, examples: Examples, suspects: NDArray[np.bool_], random_state: np.random.RandomState) -> _Opened | None:
+def _open(
+    estimator: Any,
+    examples: GroupedData,
+    suspects: NDArray[np.bool_],
+    random_state: np.random.RandomState,
+) -> _Opened | None:
     """New contexts for the suspects, where they prove to need them."""
     rows = np.flatnonzero(suspects[examples.group])
-    rows = rows[np.argsort(examples.group[rows], kind="stable")]  # group by group, so that every second row is half of each
+    rows = rows[
+        np.argsort(examples.group[rows], kind="stable")
+    ]  # group by group, so that every second row is half of each
     part, _ = renumber(take(examples, rows))
     if len(rows) < LEAST_ROWS:
         return None
     contexts = _split(part, random_state)
     losses = _losses_of_half(estimator, part, contexts, random_state)
-    is_needed = np.array([beats(new, known) for new, known in losses])
+    is_needed = np.array([is_significantly_better(new, known) for new, known in losses])
     if not is_needed.any():
         return None
     contexts = np.where(is_needed, np.cumsum(is_needed) - 1, -1)[contexts]  # (s,)
     learns, numbers = renumber(take(part, np.flatnonzero(contexts[part.group] >= 0)))
-    local_models = learn_new(estimator, estimator._local_models, learns, contexts[numbers], random_state)
+    local_models = fit_new_models(
+        estimator, estimator._local_models, learns, contexts[numbers], random_state
+    )
     return _Opened(
-        local_models, contexts, [np.sort(new.held_out.ravel()) for (new, _), needed in zip(losses, is_needed, strict=True) if needed]
+        local_models,
+        contexts,
+        [
+            np.sort(new.held_out.ravel())
+            for (new, _), needed in zip(losses, is_needed, strict=True)
+            if needed
+        ],
     )
 
 
-def _split(part: Examples, random_state: np.random.RandomState) -> NDArray[np.intp]:
+def _split(part: GroupedData, random_state: np.random.RandomState) -> NDArray[np.intp]:
     """How many contexts there are among the suspects: one, unless the conflict between them tells of more, (s,)."""
     one = np.zeros(int(part.group.max()) + 1, dtype=np.intp)
     x = as_numbers(part.X)
@@ -159,7 +217,9 @@ def _split(part: Examples, random_state: np.random.RandomState) -> NDArray[np.in
         return one
     try:
         n_classes = part.n_outputs if part.is_classifier else 0
-        start = find_start(x, part.y, part.group, None, n_classes, int(random_state.randint(2**31 - 1)))
+        start = find_start(
+            x, part.y, part.group, None, n_classes, int(random_state.randint(2**31 - 1))
+        )
     except (torch.linalg.LinAlgError, ValueError):
         return one
     n_rows = np.bincount(start.contexts[part.group])
@@ -167,23 +227,34 @@ def _split(part: Examples, random_state: np.random.RandomState) -> NDArray[np.in
 
 
 def _losses_of_half(
-    estimator: Any, part: Examples, contexts: NDArray[np.intp], random_state: np.random.RandomState
-) -> list[tuple[Counted, Counted]]:
+    estimator: Any,
+    part: GroupedData,
+    contexts: NDArray[np.intp],
+    random_state: np.random.RandomState,
+) -> list[tuple[CandidateCount, CandidateCount]]:
     """Of each possible context: the losses of every second row under a new model of the others, and under the best known context."""
     is_judged = np.arange(len(part.y)) % 2 == 1
     learns, numbers = renumber(take(part, np.flatnonzero(~is_judged)))
     judged = take(part, np.flatnonzero(is_judged))
-    new = learn_new(estimator, estimator._local_models, learns, contexts[numbers], random_state, quickly=True).losses(judged.X, judged.y)
+    new = fit_new_models(
+        estimator, estimator._local_models, learns, contexts[numbers], random_state, quickly=True
+    ).losses(judged.X, judged.y)
     known = estimator._local_models.losses(part.X, part.y)
     best = sum_by_group(estimator._trimmed(known, part.group), part.group).argmin(1)[judged.group]
     known = known[is_judged]
     pairs = []
     for c in range(int(contexts.max()) + 1):
         rows = np.flatnonzero(contexts[judged.group] == c)
-        columns = new[rows, c] if c < new.shape[1] else np.full(len(rows), np.inf), known[rows, best[rows]]
+        columns = (
+            new[rows, c] if c < new.shape[1] else np.full(len(rows), np.inf),
+            known[rows, best[rows]],
+        )
         # Every row counts as a group of its own here: there may be one group only.
         pairs.append(
-            (Counted(2, float(np.mean(columns[0])), columns[0][:, None]), Counted(1, float(np.mean(columns[1])), columns[1][:, None]))
+            (
+                CandidateCount(2, float(np.mean(columns[0])), columns[0][:, None]),
+                CandidateCount(1, float(np.mean(columns[1])), columns[1][:, None]),
+            )
         )
     return pairs
 
@@ -202,7 +273,7 @@ def _with_opened(found: ContextSet, opened: _Opened) -> ContextSet:
 def _learn(
     estimator: Any,
     found: ContextSet,
-    examples: Examples,
+    examples: GroupedData,
     numbers: NDArray[np.intp],
     before: NDArray[np.intp],
     start: NDArray[np.intp],
@@ -213,9 +284,13 @@ def _learn(
     learns, own = renumber(take(examples, np.flatnonzero(start[examples.group] >= 0)))
     if not len(own):
         return found
-    tries = [Try(found.local_models, start[own])]
-    (trial,) = retrain(estimator, tries, learns, random_state, callbacks=estimator.callbacks or ())
-    found = found.having_learnt(trial, before[own], learns, numbers[own], arrival.sizes, estimator.trim)
+    tries = [Candidate(found.local_models, start[own])]
+    (trial,) = fine_tune(
+        estimator, tries, learns, random_state, callbacks=estimator.callbacks or ()
+    )
+    found = found.after_fine_tuning(
+        trial, before[own], learns, numbers[own], arrival.sizes, estimator.trim
+    )
     for k in np.flatnonzero((found.origin < 0) & (found.usage == 0))[::-1]:
         found = found.without(int(k))
     return found

@@ -8,21 +8,26 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from leaflearn.core.grouped_data import Examples, position_in_group, take
+from leaflearn.core.grouped_data import GroupedData, position_in_group, take
 
-MOST_ROWS, MOST_BYTES = 2000, 64 * 2**20  # pictures are large, and the memory is copied and pickled with its estimator
+MOST_ROWS, MOST_BYTES = (
+    2000,
+    64 * 2**20,
+)  # pictures are large, and the memory is copied and pickled with its estimator
 ROWS_OF_A_GROUP = 32  # of a large group no more than these, where there are many groups
 
 
-def remember(examples: Examples, contexts: NDArray[np.intp], rng: np.random.Generator) -> Examples:
+def fill_replay_buffer(
+    examples: GroupedData, contexts: NDArray[np.intp], rng: np.random.Generator
+) -> GroupedData:
     """Some of the examples: groups drawn from each context in turn, until there are `MOST_ROWS` rows or `MOST_BYTES` bytes.
 
     Examples
     --------
     >>> group = np.repeat(np.arange(3000), 2)
-    >>> rows = Examples(np.zeros((6000, 1)), np.zeros((6000, 1)), group, np.arange(6000), None, 1, False)
+    >>> rows = GroupedData(np.zeros((6000, 1)), np.zeros((6000, 1)), group, np.arange(6000), None, 1, False)
     >>> contexts = (np.arange(3000) < 100).astype(int)  # 100 groups of a rare context
-    >>> kept = remember(rows, contexts, np.random.default_rng(0))
+    >>> kept = fill_replay_buffer(rows, contexts, np.random.default_rng(0))
     >>> len(kept.y), int(np.sum(contexts[kept.group] == 1))
     (2000, 200)
     """
@@ -34,7 +39,9 @@ def remember(examples: Examples, contexts: NDArray[np.intp], rng: np.random.Gene
     turn = position_in_group(contexts, order)  # a group's place among those of its context
     order = order[np.argsort(turn[order], kind="stable")]
     order = order[size[order] > 0]
-    n_kept = max(1, int(np.searchsorted(np.cumsum(np.minimum(size[order], most)), n_rows, side="right")))
+    n_kept = max(
+        1, int(np.searchsorted(np.cumsum(np.minimum(size[order], most)), n_rows, side="right"))
+    )
     is_kept = np.zeros(len(size), dtype=bool)
     is_kept[order[:n_kept]] = True
     is_shown = position_in_group(examples.group, rng.permutation(len(examples.group))) < most

@@ -20,6 +20,8 @@ def need():
 
     def skip_without(files):
         if store.missing(files):
-            pytest.skip(f"{files.title} is not in the data folder; set {store.VARIABLE} to where it is.")
+            pytest.skip(
+                f"{files.title} is not in the data folder; set {store.VARIABLE} to where it is."
+            )
 
     return skip_without

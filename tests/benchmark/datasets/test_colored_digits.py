@@ -49,18 +49,30 @@ def test_every_picture_is_painted_in_the_colour_of_its_label(domains):
 
 
 def test_the_digit_is_the_picture_under_the_colour(domains):
-    originals = {image.tobytes(): target for image, target in zip(load_digits().images, load_digits().target, strict=True)}
+    originals = {
+        image.tobytes(): target
+        for image, target in zip(load_digits().images, load_digits().target, strict=True)
+    }
     digit, color = domains
     white = color.test.y == CLASSES.index("white")
-    recovered = [originals[(image[0].astype(float) * 16).tobytes()] for image in digit.test.x[white]]
+    recovered = [
+        originals[(image[0].astype(float) * 16).tobytes()] for image in digit.test.x[white]
+    ]
     assert recovered == digit.test.y[white].tolist()
 
 
 def test_digits_are_stratified_and_the_split_is_fixed(domains):
-    train, test = (np.bincount(part.y) / len(part) for part in (domains.domains[0].train, domains.domains[0].test))
+    train, test = (
+        np.bincount(part.y) / len(part)
+        for part in (domains.domains[0].train, domains.domains[0].test)
+    )
     assert train == pytest.approx(test, abs=0.005)
     assert np.array_equal(colored_digits().domains[0].test.x, domains.domains[0].test.x)
 
 
 def test_paint_multiplies_grey_by_the_colour():
-    assert paint(np.full((1, 2, 2), 0.5), np.array([2]))[0, :, 0, 0].tolist() == [0.5, 0.5, 0.0]  # yellow
+    assert paint(np.full((1, 2, 2), 0.5), np.array([2]))[0, :, 0, 0].tolist() == [
+        0.5,
+        0.5,
+        0.0,
+    ]  # yellow

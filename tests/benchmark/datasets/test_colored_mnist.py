@@ -64,7 +64,16 @@ def exchange_magic(content):
 
 
 @pytest.mark.parametrize(
-    "damage", [cut, garble, shorten, exchange_magic, lambda content: b"", lambda content: b"<html>", lambda content: gzip.compress(b"ab")]
+    "damage",
+    [
+        cut,
+        garble,
+        shorten,
+        exchange_magic,
+        lambda content: b"",
+        lambda content: b"<html>",
+        lambda content: gzip.compress(b"ab"),
+    ],
 )
 def test_damaged_files_end_in_one_sentence(mnist, damage):
     path = mnist / "train-images-idx3-ubyte.gz"
@@ -75,7 +84,10 @@ def test_damaged_files_end_in_one_sentence(mnist, damage):
 
 def test_pictures_and_labels_must_be_as_many(mnist):
     stand_ins.write_idx(mnist / "train-labels-idx1-ubyte.gz", np.zeros(7, dtype=np.uint8))
-    with pytest.raises(DataError, match=r"^MNIST's part 'train' has 300 pictures and 7 labels in '.*'; fetch the files again\.$"):
+    with pytest.raises(
+        DataError,
+        match=r"^MNIST's part 'train' has 300 pictures and 7 labels in '.*'; fetch the files again\.$",
+    ):
         colored_mnist()
 
 
@@ -84,7 +96,18 @@ def test_the_published_files_have_the_published_counts(need):
     data = colored_mnist()
     digit, color = data
     assert [len(digit.train), len(digit.test)] == [60_000, 10_000]
-    assert np.bincount(digit.train.y).tolist() == [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949]
+    assert np.bincount(digit.train.y).tolist() == [
+        5923,
+        6742,
+        5958,
+        6131,
+        5842,
+        5421,
+        5918,
+        6265,
+        5851,
+        5949,
+    ]
     share = np.bincount(color.train.y)[10:] / 60_000
     assert np.abs(share - 1 / 8).max() < 4 * np.sqrt(1 / 8 * 7 / 8 / 60_000)
     assert set(verify(MNIST).values()) == {"right"}
@@ -98,5 +121,12 @@ before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 datasets.colored_mnist()
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
-    grown = int(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout) * 1024
+    grown = (
+        int(
+            subprocess.run(
+                [sys.executable, "-c", code], capture_output=True, text=True, check=True
+            ).stdout
+        )
+        * 1024
+    )
     assert grown < 2 * 70_000 * 3 * 28 * 28

@@ -16,7 +16,12 @@ TABLE = Examples(np.arange(10.0)[:, None], np.arange(10))
 
 
 def make_set(**changes):
-    settings = {"name": "test", "domains": (Domain("a", TABLE, TABLE), Domain("b", TABLE, TABLE)), "n_groups": 5, "group_size": 2}
+    settings = {
+        "name": "test",
+        "domains": (Domain("a", TABLE, TABLE), Domain("b", TABLE, TABLE)),
+        "n_groups": 5,
+        "group_size": 2,
+    }
     return DomainSet(**{**settings, **changes})
 
 
@@ -27,7 +32,9 @@ def test_a_table_draws_its_own_rows_and_keeps_inputs_with_targets():
 
 
 def test_examples_need_one_target_for_each_input():
-    with pytest.raises(ValueError, match=r"^x has 2 rows and y has 3; every input needs one target\.$"):
+    with pytest.raises(
+        ValueError, match=r"^x has 2 rows and y has 3; every input needs one target\.$"
+    ):
         Examples(np.zeros((2, 1)), np.zeros(3))
 
 
@@ -76,20 +83,29 @@ def test_training_inputs_need_the_same_shape_too():
 
 def test_an_empty_table_is_refused():
     empty = Examples(np.zeros((0, 1)), np.zeros(0))
-    with pytest.raises(ValueError, match=r"^Every domain of 'test' needs examples to train on and to test on; a table is empty\.$"):
+    with pytest.raises(
+        ValueError,
+        match=r"^Every domain of 'test' needs examples to train on and to test on; a table is empty\.$",
+    ):
         make_set(domains=(Domain("a", empty, TABLE),))
 
 
 @pytest.mark.parametrize("y", [np.array([0, 5]), np.array([-1, 0]), np.array([0.0, 1.0])])
 def test_labels_are_numbers_of_classes(y):
     table = Examples(np.zeros((2, 1)), y)
-    with pytest.raises(ValueError, match=r"^'test' has 3 classes, so its labels are whole numbers from 0 on; they are "):
+    with pytest.raises(
+        ValueError,
+        match=r"^'test' has 3 classes, so its labels are whole numbers from 0 on; they are ",
+    ):
         make_set(domains=(Domain("a", table, table),), classes=("x", "y", "z"))
 
 
 @pytest.mark.parametrize("x", [[[1.0], [2.0]], pd.DataFrame({0: [1.0, 2.0]})])
 def test_tables_are_arrays(x):
-    with pytest.raises(TypeError, match=r"^x is a (list|DataFrame), but a numpy array was expected; pass np.asarray\(x\)\.$"):
+    with pytest.raises(
+        TypeError,
+        match=r"^x is a (list|DataFrame), but a numpy array was expected; pass np.asarray\(x\)\.$",
+    ):
         Examples(x, np.array([0, 1]))
 
 
@@ -101,7 +117,9 @@ def test_shares_that_are_no_numbers_are_refused():
 def test_the_truth_firewall_holds():
     """Nothing that a learner takes has a place for the domain, and a Truth cannot be changed into something else."""
     assert GroupedSample._fields == ("x", "y", "groups")
-    assert not any("domain" in field.name or "truth" in field.name for field in dataclasses.fields(Batches))
+    assert not any(
+        "domain" in field.name or "truth" in field.name for field in dataclasses.fields(Batches)
+    )
     assert "truth" not in inspect.signature(Examples).parameters
     with pytest.raises(dataclasses.FrozenInstanceError):
         Truth(np.array([0]), ("a",)).domain = np.array([1])

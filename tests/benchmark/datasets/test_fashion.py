@@ -43,7 +43,16 @@ def test_both_parts_have_the_same_mixture_of_attributes(fashion):
 
 def test_every_domain_names_its_own_attribute(fashion):
     data = fashion_parallel()
-    assert data.classes == ("male", "female", "apparel", "footwear", "accessories", "black", "white", "blue")
+    assert data.classes == (
+        "male",
+        "female",
+        "apparel",
+        "footwear",
+        "accessories",
+        "black",
+        "white",
+        "blue",
+    )
     assert data.shares_inputs
     gender, category, color = (domain.test for domain in data)
     for row in range(len(gender)):
@@ -90,7 +99,10 @@ def test_a_smaller_height_keeps_the_split_and_the_look(fashion):
 
 @pytest.mark.parametrize("height", [4, 42, 81, 160])
 def test_a_height_that_cannot_be_is_refused(height):
-    with pytest.raises(ValueError, match=rf"^`height` must be a multiple of 4 from 8 to 80, the height as published; it is {height}\.$"):
+    with pytest.raises(
+        ValueError,
+        match=rf"^`height` must be a multiple of 4 from 8 to 80, the height as published; it is {height}\.$",
+    ):
         load_catalogue(height)
 
 
@@ -148,7 +160,10 @@ def test_changed_files_are_read_again(fashion):
 def test_a_damaged_picture_ends_in_one_sentence_and_leaves_nothing_behind(fashion):
     path = fashion / "images" / "1010.jpg"
     path.write_bytes(path.read_bytes()[:300])
-    with pytest.raises(DataError, match=rf"^Cannot read the picture '{path}' \(.*\); delete the data and fetch them again\.$"):
+    with pytest.raises(
+        DataError,
+        match=rf"^Cannot read the picture '{path}' \(.*\); delete the data and fetch them again\.$",
+    ):
         load_catalogue()
     assert list((data_folder() / "prepared").iterdir()) == []
 
@@ -162,12 +177,16 @@ def test_a_damaged_member_of_the_zip_ends_in_one_sentence(fashion, member):
     zipped.write_bytes(content)
     kind = "table" if member == "styles.csv" else "picture"
     with pytest.raises(
-        DataError, match=rf"^Cannot read the {kind} '{zipped}/{member}' \(Bad CRC-32 .*\); delete the data and fetch them again\.$"
+        DataError,
+        match=rf"^Cannot read the {kind} '{zipped}/{member}' \(Bad CRC-32 .*\); delete the data and fetch them again\.$",
     ):
         load_catalogue()
 
 
-@pytest.mark.parametrize(("n_lost", "as_zip"), [(11, False), (60, False), (143, False), (144, False), (60, True), (144, True)])
+@pytest.mark.parametrize(
+    ("n_lost", "as_zip"),
+    [(11, False), (60, False), (143, False), (144, False), (60, True), (144, True)],
+)
 def test_half_of_the_pictures_is_another_benchmark_and_refused(fashion, n_lost, as_zip):
     pictures = sorted((fashion / "images").iterdir())
     for path in pictures[:n_lost]:
@@ -251,16 +270,22 @@ def test_a_zip_without_the_table_and_a_file_that_is_no_zip_end_in_one_sentence(f
     zipped = folder / f"{FASHION.folder}.zip"
     with zipfile.ZipFile(zipped, "w") as archive:
         archive.writestr("readme.txt", "hello")
-    with pytest.raises(DataError, match=rf"^'{zipped}' has no styles.csv in it; put the zip file of '{FASHION.folder}' there\.$"):
+    with pytest.raises(
+        DataError,
+        match=rf"^'{zipped}' has no styles.csv in it; put the zip file of '{FASHION.folder}' there\.$",
+    ):
         load_catalogue()
     zipped.write_bytes(b"<html>please log in</html>")
-    with pytest.raises(DataError, match=rf"^'{zipped}' is not a whole zip file; delete it and fetch it again\.$"):
+    with pytest.raises(
+        DataError, match=rf"^'{zipped}' is not a whole zip file; delete it and fetch it again\.$"
+    ):
         load_catalogue()
 
 
 def test_missing_files_end_in_a_sentence_that_says_what_to_put_where(folder):
     with pytest.raises(
-        MissingDataError, match=r"^Fashion Product Images \(Small\).*: 'styles.csv' and 1 more are not in '.*'\. Get .*, there\.$"
+        MissingDataError,
+        match=r"^Fashion Product Images \(Small\).*: 'styles.csv' and 1 more are not in '.*'\. Get .*, there\.$",
     ):
         fashion_parallel()
 
@@ -268,7 +293,8 @@ def test_missing_files_end_in_a_sentence_that_says_what_to_put_where(folder):
 def test_a_table_that_names_no_picture_ends_in_one_sentence(fashion):
     (fashion / "styles.csv").write_text("id,gender\n1000,Men\n")
     with pytest.raises(
-        DataError, match=r"^'.*styles.csv' names no picture of the paper's task that is in images/; delete the data and fetch them again\.$"
+        DataError,
+        match=r"^'.*styles.csv' names no picture of the paper's task that is in images/; delete the data and fetch them again\.$",
     ):
         load_catalogue()
 
@@ -289,5 +315,7 @@ print({"torch", "sklearn", "scipy"} & set(sys.modules))
 
 
 def test_importing_the_data_sets_imports_nothing_that_takes_seconds():
-    printed = subprocess.run([sys.executable, "-c", IMPORT], capture_output=True, text=True, check=True).stdout
+    printed = subprocess.run(
+        [sys.executable, "-c", IMPORT], capture_output=True, text=True, check=True
+    ).stdout
     assert printed == "set()\n"

@@ -38,14 +38,28 @@ def server(tmp_path, monkeypatch):
 def cats(server, size=SIZE, checksum=MD5):
     """A publisher of one file."""
     remote = RemoteFile(f"{server.url}/cats", "cats", size, checksum)
-    return Files("pets", "Pets", "CC0", contents={"cats": checksum}, remote=(remote,), by_hand="Draw some there.")
+    return Files(
+        "pets",
+        "Pets",
+        "CC0",
+        contents={"cats": checksum},
+        remote=(remote,),
+        by_hand="Draw some there.",
+    )
 
 
 def archived(server, content, name="pets.zip", contents=("cats",)):
     """A publisher of one archive."""
     server.content[f"/{name}"] = content
     remote = RemoteFile(f"{server.url}/{name}", name, archive=True)
-    return Files("pets", "Pets", "CC0", contents=dict.fromkeys(contents), remote=(remote,), by_hand="Draw some there.")
+    return Files(
+        "pets",
+        "Pets",
+        "CC0",
+        contents=dict.fromkeys(contents),
+        remote=(remote,),
+        by_hand="Draw some there.",
+    )
 
 
 def zipped(**members):
@@ -83,8 +97,16 @@ def test_a_file_is_fetched_and_not_a_second_time(server, tmp_path):
 
 def test_only_what_is_missing_or_wrong_is_fetched(server, tmp_path):
     server.content["/dogs"] = DOGS
-    dogs = RemoteFile(f"{server.url}/dogs", "more/dogs", checksum="md5:" + hashlib.md5(DOGS).hexdigest())
-    files = Files("pets", "Pets", "CC0", contents={"cats": MD5, "more/dogs": dogs.checksum}, remote=(*cats(server).remote, dogs))
+    dogs = RemoteFile(
+        f"{server.url}/dogs", "more/dogs", checksum="md5:" + hashlib.md5(DOGS).hexdigest()
+    )
+    files = Files(
+        "pets",
+        "Pets",
+        "CC0",
+        contents={"cats": MD5, "more/dogs": dogs.checksum},
+        remote=(*cats(server).remote, dogs),
+    )
     (tmp_path / "pets" / "more").mkdir(parents=True)
     (tmp_path / "pets" / "cats").write_bytes(CATS)
     (tmp_path / "pets" / "more" / "dogs").write_bytes(CATS)
@@ -101,27 +123,69 @@ def test_a_size_that_differs_is_wrong_too(server, tmp_path):
 
 def test_a_checksum_of_the_contents_is_checked_before_the_file_gets_its_name(server, tmp_path):
     remote = RemoteFile(f"{server.url}/cats", "cats")
-    files = Files("pets", "Pets", "CC0", contents={"cats": "md5:0"}, remote=(remote,), by_hand="Draw some there.")
-    assert complaint(files, server, tmp_path) == "'URL/cats' gave a file whose checksum is not md5:0 (try again)"
+    files = Files(
+        "pets",
+        "Pets",
+        "CC0",
+        contents={"cats": "md5:0"},
+        remote=(remote,),
+        by_hand="Draw some there.",
+    )
+    assert (
+        complaint(files, server, tmp_path)
+        == "'URL/cats' gave a file whose checksum is not md5:0 (try again)"
+    )
     assert tree(tmp_path) == ["pets"]
 
 
 @pytest.mark.parametrize(
     ("fault", "text", "rest"),
     [
-        (faults.truncate(1000), "'URL/cats' broke off after 1000 of 300001 bytes (the next try goes on from there)", 1000),
-        (faults.truncate_unannounced(1000), "'URL/cats' broke off after 1000 bytes: the connection ended", 1000),
-        (faults.stall(1000), "'URL/cats' broke off after 1000 bytes: no word for 0.5 seconds", 1000),
+        (
+            faults.truncate(1000),
+            "'URL/cats' broke off after 1000 of 300001 bytes (the next try goes on from there)",
+            1000,
+        ),
+        (
+            faults.truncate_unannounced(1000),
+            "'URL/cats' broke off after 1000 bytes: the connection ended",
+            1000,
+        ),
+        (
+            faults.stall(1000),
+            "'URL/cats' broke off after 1000 bytes: no word for 0.5 seconds",
+            1000,
+        ),
         (faults.stall_at_once, "'URL/cats' cannot be reached: no word for 0.5 seconds", None),
         (faults.corrupt, f"'URL/cats' gave a file whose checksum is not {MD5} (try again)", None),
         (faults.never_stop, "'URL/cats' gives more than the 300001 bytes that are expected", None),
         (faults.add(b"!"), "'URL/cats' has 300002 bytes, and 300001 are expected", None),
         (faults.shorten(1), "'URL/cats' has 300000 bytes, and 300001 are expected", None),
-        (faults.redirect("/cats"), "'URL/cats' leads in a circle, to nowhere or off the web (302)", None),
-        (faults.redirect(""), "'URL/cats' leads in a circle, to nowhere or off the web (302)", None),
-        (faults.redirect("file:///etc/passwd"), "'URL/cats' leads in a circle, to nowhere or off the web (302)", None),
-        (faults.redirect("file:///etc/passwd", header="URI"), "'URL/cats' leads in a circle, to nowhere or off the web (302)", None),
-        (faults.redirect("ftp://127.0.0.1/cats"), "'ftp://127.0.0.1/cats' is not an address that begins with https:// or http://", None),
+        (
+            faults.redirect("/cats"),
+            "'URL/cats' leads in a circle, to nowhere or off the web (302)",
+            None,
+        ),
+        (
+            faults.redirect(""),
+            "'URL/cats' leads in a circle, to nowhere or off the web (302)",
+            None,
+        ),
+        (
+            faults.redirect("file:///etc/passwd"),
+            "'URL/cats' leads in a circle, to nowhere or off the web (302)",
+            None,
+        ),
+        (
+            faults.redirect("file:///etc/passwd", header="URI"),
+            "'URL/cats' leads in a circle, to nowhere or off the web (302)",
+            None,
+        ),
+        (
+            faults.redirect("ftp://127.0.0.1/cats"),
+            "'ftp://127.0.0.1/cats' is not an address that begins with https:// or http://",
+            None,
+        ),
         (faults.redirect("http://[1"), "'URL/cats' cannot be reached: Invalid IPv6 URL", None),
         (faults.answer(404), "'URL/cats' answers 404 (Not Found)", None),
         (faults.answer(403), "'URL/cats' answers 403 (Forbidden)", None),
@@ -129,8 +193,16 @@ def test_a_checksum_of_the_contents_is_checked_before_the_file_gets_its_name(ser
         (faults.answer(799), "'URL/cats' answers 799 (unknown)", None),
         (faults.answer(204), "'URL/cats' answers 204 (No Content)", None),
         (faults.give_from(7), "'URL/cats' answers 206 (Partial Content)", None),
-        (faults.hang_up, "'URL/cats' cannot be reached: Remote end closed connection without response", None),
-        (faults.talk_nonsense, "'URL/cats' cannot be reached: its answer cannot be understood", None),
+        (
+            faults.hang_up,
+            "'URL/cats' cannot be reached: Remote end closed connection without response",
+            None,
+        ),
+        (
+            faults.talk_nonsense,
+            "'URL/cats' cannot be reached: its answer cannot be understood",
+            None,
+        ),
     ],
 )
 def test_a_fault_of_the_server(server, tmp_path, monkeypatch, fault, text, rest):
@@ -151,12 +223,21 @@ def test_a_fault_of_the_server(server, tmp_path, monkeypatch, fault, text, rest)
 
 @pytest.mark.parametrize(
     "fault",
-    [faults.ignore_range, faults.misplace, faults.misspell, faults.give_little, faults.give_from(7, claim=1000), faults.answer(404)],
+    [
+        faults.ignore_range,
+        faults.misplace,
+        faults.misspell,
+        faults.give_little,
+        faults.give_from(7, claim=1000),
+        faults.answer(404),
+    ],
 )
 def test_a_server_that_cannot_go_on_is_asked_for_all(server, tmp_path, fault):
     (tmp_path / "pets").mkdir()
     (tmp_path / "pets" / "cats.part").write_bytes(CATS[:1000])
-    server.faults["/cats"] = lambda handler, content: (fault if handler.headers["Range"] else faults.well)(handler, content)
+    server.faults["/cats"] = lambda handler, content: (
+        fault if handler.headers["Range"] else faults.well
+    )(handler, content)
     assert (get(cats(server)) / "cats").read_bytes() == CATS
     assert server.asked[0] == ("/cats", "bytes=1000-")
     assert tree(tmp_path) == ["pets", "pets/cats"]
@@ -218,7 +299,13 @@ class TestWithoutAChecksum:
 
     @pytest.mark.parametrize(
         "text",
-        ["yesterday", "", "Mon, 01 Jan 2001 00:00:00 +99999999999999999", "Mon, 01 Jan 0001 00:00:00 GMT", "Fri, 31 Dec 9999 23:59:59 GMT"],
+        [
+            "yesterday",
+            "",
+            "Mon, 01 Jan 2001 00:00:00 +99999999999999999",
+            "Mon, 01 Jan 0001 00:00:00 GMT",
+            "Fri, 31 Dec 9999 23:59:59 GMT",
+        ],
     )
     def test_a_strange_date_is_fine(self, server, text):
         server.faults["/cats"] = faults.date(text)
@@ -264,7 +351,10 @@ class TestRedirects:
         for number in range(20):
             server.faults[f"/{number}"] = faults.redirect(f"/{number + 1}")
         server.faults["/cats"] = faults.redirect("/0")
-        assert complaint(cats(server), server, tmp_path) == "'URL/cats' leads in a circle, to nowhere or off the web (302)"
+        assert (
+            complaint(cats(server), server, tmp_path)
+            == "'URL/cats' leads in a circle, to nowhere or off the web (302)"
+        )
         assert len(server.asked) == 1 + fetching.MOST_REDIRECTS
 
     @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
@@ -273,7 +363,10 @@ class TestRedirects:
         follow = getattr(fetching._Redirects(), f"http_error_{status}")
         with pytest.raises(DataError) as caught:
             follow(Request("https://a.org/cats"), None, status, "", {header: "http://b.org/cats"})
-        assert str(caught.value) == "'https://a.org/cats' leads to 'http://b.org/cats', which anybody on the way can read and change"
+        assert (
+            str(caught.value)
+            == "'https://a.org/cats' leads to 'http://b.org/cats', which anybody on the way can read and change"
+        )
 
 
 class TestWithoutANetwork:
@@ -283,7 +376,10 @@ class TestWithoutANetwork:
 
         with monkeypatch.context() as patch:
             patch.setattr(socket, "getaddrinfo", fail)
-            assert complaint(cats(server), server, tmp_path) == "'URL/cats' cannot be reached: Name or service not known"
+            assert (
+                complaint(cats(server), server, tmp_path)
+                == "'URL/cats' cannot be reached: Name or service not known"
+            )
         assert tree(tmp_path) == ["pets"]
         assert (get(cats(server)) / "cats").read_bytes() == CATS
 
@@ -291,8 +387,18 @@ class TestWithoutANetwork:
         with socket.socket() as taken:  # bound, but not listening
             taken.bind(("127.0.0.1", 0))
             remote = RemoteFile(f"http://127.0.0.1:{taken.getsockname()[1]}/cats", "cats")
-            files = Files("pets", "Pets", "CC0", contents={"cats": None}, remote=(remote,), by_hand="Draw some there.")
-            assert complaint(files, server, tmp_path) == f"'{remote.url}' cannot be reached: Connection refused"
+            files = Files(
+                "pets",
+                "Pets",
+                "CC0",
+                contents={"cats": None},
+                remote=(remote,),
+                by_hand="Draw some there.",
+            )
+            assert (
+                complaint(files, server, tmp_path)
+                == f"'{remote.url}' cannot be reached: Connection refused"
+            )
 
     def test_there_is_nothing_to_fetch_from(self, server, tmp_path):
         with pytest.raises(MissingDataError) as caught:
@@ -304,7 +410,10 @@ class TestWithoutANetwork:
         (tmp_path / "pets" / "cats").write_bytes(DOGS)
         with pytest.raises(DataError) as caught:
             get(Files("pets", "Pets", "CC0", contents={"cats": MD5}, by_hand="Draw some there."))
-        assert str(caught.value) == f"Pets: 'cats' in '{tmp_path}/pets' is not the published file. Draw some there."
+        assert (
+            str(caught.value)
+            == f"Pets: 'cats' in '{tmp_path}/pets' is not the published file. Draw some there."
+        )
 
 
 @contextlib.contextmanager
@@ -326,7 +435,9 @@ class TestThisMachine:
         assert (get(cats(server)) / "cats").read_bytes() == CATS
         assert server.asked[1] == ("/cats", "bytes=100000-")
 
-    def test_a_disk_that_is_full_when_unpacking_leaves_the_archive_for_the_next_try(self, server, tmp_path):
+    def test_a_disk_that_is_full_when_unpacking_leaves_the_archive_for_the_next_try(
+        self, server, tmp_path
+    ):
         files = archived(server, zipped(cats=b"meow" * 50_000))
         with no_file_larger_than(100_000), pytest.raises(OSError, match="File too large"):
             get(files)
@@ -339,7 +450,10 @@ class TestThisMachine:
         (tmp_path / "pets").write_text("a file")
         with pytest.raises(NotADirectoryError) as caught:
             get(cats(server))
-        assert str(caught.value) == f"Cannot write into '{tmp_path}/pets': it is a file, and a folder is needed."
+        assert (
+            str(caught.value)
+            == f"Cannot write into '{tmp_path}/pets': it is a file, and a folder is needed."
+        )
 
     def test_someone_presses_ctrl_c(self, server, tmp_path, monkeypatch):
         @contextlib.contextmanager
@@ -384,7 +498,11 @@ class TestThisMachine:
 
 class TestArchives:
     def test_it_is_unpacked_and_deleted(self, server, tmp_path):
-        files = archived(server, zipped(**{"cats": CATS, "pictures/tom.png": b"Tom", "other": b"?"}), contents=("cats", "pictures/"))
+        files = archived(
+            server,
+            zipped(**{"cats": CATS, "pictures/tom.png": b"Tom", "other": b"?"}),
+            contents=("cats", "pictures/"),
+        )
         folder = get(files)
         assert (folder / "cats").read_bytes() == CATS
         assert tree(tmp_path) == ["pets", "pets/cats", "pets/pictures", "pets/pictures/tom.png"]
@@ -393,7 +511,13 @@ class TestArchives:
 
     def test_it_holds_only_some_and_the_rest_is_fetched_singly(self, server, tmp_path):
         files = archived(server, zipped(dogs=DOGS))
-        both = Files("pets", "Pets", "CC0", contents={"cats": MD5, "dogs": None}, remote=(*files.remote, *cats(server).remote))
+        both = Files(
+            "pets",
+            "Pets",
+            "CC0",
+            contents={"cats": MD5, "dogs": None},
+            remote=(*files.remote, *cats(server).remote),
+        )
         get(both)
         assert tree(tmp_path) == ["pets", "pets/cats", "pets/dogs"]
         (tmp_path / "pets" / "cats").unlink()
@@ -418,7 +542,9 @@ class TestArchives:
         assert tree(tmp_path) == ["pets", "pets/pets.zip"]
 
     @pytest.mark.parametrize("name", ["pets.zip", "pets/pets.zip", "pets/archive.zip"])
-    def test_one_that_the_loader_reads_as_it_is_stays_and_nothing_is_fetched(self, server, tmp_path, name):
+    def test_one_that_the_loader_reads_as_it_is_stays_and_nothing_is_fetched(
+        self, server, tmp_path, name
+    ):
         files = replace(archived(server, b""), archives=(name,))
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_bytes(zipped(cats=CATS))
@@ -448,10 +574,22 @@ class TestArchives:
     @pytest.mark.parametrize(
         ("content", "text"),
         [
-            (zipped(**{"../cats": CATS}), "'pets.zip' holds '../cats', which leads out of the folder"),
-            (zipped(cats=bytes(10_000_000)), "'pets.zip' unpacks to more than the 1000000 bytes that an archive of its size may hold"),
-            (zipped(cats=CATS)[:-100], "'pets.zip' is a damaged archive, or none at all (File is not a zip file)"),
-            (b"<html>Please log in.</html>", "'pets.zip' is a damaged archive, or none at all (truncated header)"),
+            (
+                zipped(**{"../cats": CATS}),
+                "'pets.zip' holds '../cats', which leads out of the folder",
+            ),
+            (
+                zipped(cats=bytes(10_000_000)),
+                "'pets.zip' unpacks to more than the 1000000 bytes that an archive of its size may hold",
+            ),
+            (
+                zipped(cats=CATS)[:-100],
+                "'pets.zip' is a damaged archive, or none at all (File is not a zip file)",
+            ),
+            (
+                b"<html>Please log in.</html>",
+                "'pets.zip' is a damaged archive, or none at all (truncated header)",
+            ),
         ],
     )
     def test_a_bad_one(self, server, tmp_path, monkeypatch, content, text):
@@ -468,7 +606,10 @@ class TestArchives:
             link.type, link.linkname = tarfile.SYMTYPE, "/etc"
             file.addfile(link)
         files = archived(server, buffer.getvalue(), "pets.tar.gz")
-        assert complaint(files, server, tmp_path) == "'pets.tar.gz' holds 'pets', which is a link, a device or a file with holes"
+        assert (
+            complaint(files, server, tmp_path)
+            == "'pets.tar.gz' holds 'pets', which is a link, a device or a file with holes"
+        )
         assert tree(tmp_path) == ["pets"]
         assert os.listdir(tmp_path) == ["pets"]
 

@@ -34,7 +34,12 @@ def test_the_paper_draws_250_groups_of_2_points_with_noise_of_a_hundredth():
     domains = functions()
     (x, y, _), truth = sample_groups(domains, random_state=0)
     assert x.shape == (500, 1)
-    noise = y - np.array([domains.domains[d].train.target(v) for d, v in zip(truth.domain.repeat(2), x[:, 0], strict=True)])
+    noise = y - np.array(
+        [
+            domains.domains[d].train.target(v)
+            for d, v in zip(truth.domain.repeat(2), x[:, 0], strict=True)
+        ]
+    )
     assert noise.std() == pytest.approx(0.01, rel=0.15)
     assert np.abs(x).max() <= 2
 

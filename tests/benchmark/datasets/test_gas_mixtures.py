@@ -11,7 +11,9 @@ from leaflearn.benchmark.datasets.prepared import SIZES
 from leaflearn.benchmark.datasets.registry import DATASETS
 from leaflearn.benchmark.datasets.store import DataError, MissingDataError
 
-module = importlib.import_module("leaflearn.benchmark.datasets.gas_mixtures")  # the package has a function of that name
+module = importlib.import_module(
+    "leaflearn.benchmark.datasets.gas_mixtures"
+)  # the package has a function of that name
 
 HEADER = "Time (seconds), CO conc (ppm), Ethylene conc (ppm), sensor readings (16 channels)"
 N_ROWS = 600
@@ -23,7 +25,9 @@ def data_folder(tmp_path, monkeypatch):
     """An empty data folder, and no other one that could be looked into or written to."""
     monkeypatch.setenv("LEAFLEARN_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(module, "N_ROWS", dict.fromkeys(RECORDINGS.values(), 0))  # the files of most tests are short
+    monkeypatch.setattr(
+        module, "N_ROWS", dict.fromkeys(RECORDINGS.values(), 0)
+    )  # the files of most tests are short
     folder = tmp_path / "data" / GAS.folder
     folder.mkdir(parents=True)
     return folder
@@ -39,7 +43,10 @@ def table(seed, n_rows=N_ROWS):
 
 def write(path, rows, header=HEADER, form="%-7.2f ", end="\n"):
     """Lay the rows out as the publisher does: padded columns, a blank at the end of each line."""
-    path.write_text(end.join([header, *("".join(form % value for value in row) for row in rows)]) + end, newline="")
+    path.write_text(
+        end.join([header, *("".join(form % value for value in row) for row in rows)]) + end,
+        newline="",
+    )
 
 
 @pytest.fixture
@@ -65,7 +72,12 @@ def move_house(tables, tmp_path, monkeypatch):
 
 
 def arrays(domains):
-    return [np.array(part) for domain in domains for side in (domain.train, domain.test) for part in (side.x, side.y)]
+    return [
+        np.array(part)
+        for domain in domains
+        for side in (domain.train, domain.test)
+        for part in (side.x, side.y)
+    ]
 
 
 def same(one, other):
@@ -93,7 +105,11 @@ def test_without_files_it_says_where_to_get_them_and_that_they_can_be_simulated(
 
 def test_domains_shapes_and_defaults(tables):
     domains = gas_mixtures()
-    assert (domains.name, domains.names, domains.classes) == ("gas-mixtures", ("methane", "CO"), None)
+    assert (domains.name, domains.names, domains.classes) == (
+        "gas-mixtures",
+        ("methane", "CO"),
+        None,
+    )
     assert (domains.n_groups, domains.group_size, domains.input_shape) == (2000, 50, (16,))
     for domain in domains:
         for part in (domain.train, domain.test):
@@ -106,11 +122,16 @@ def test_every_row_arrives_once_with_its_own_concentrations_in_ppm(tables):
     domains = gas_mixtures()
     for domain in domains:
         original = tables[domain.name]
-        x, y = (np.concatenate([getattr(domain.train, name), getattr(domain.test, name)]) for name in "xy")
+        x, y = (
+            np.concatenate([getattr(domain.train, name), getattr(domain.test, name)])
+            for name in "xy"
+        )
         row = y[:, 0].astype(int)
         assert sorted(row) == list(range(N_ROWS))
         assert y == pytest.approx(original[row, 1:3], abs=1e-5)
-        slope, shift = np.polyfit(original[row, 3], x[:, 0], 1)  # the first sensor, before and after scaling
+        slope, shift = np.polyfit(
+            original[row, 3], x[:, 0], 1
+        )  # the first sensor, before and after scaling
         assert x[:, 0] == pytest.approx(slope * original[row, 3] + shift, abs=1e-4)
 
 
@@ -208,9 +229,15 @@ def test_equal_readings_are_on_one_side_whatever_their_time_concentrations_and_d
     "readings",
     [
         np.random.default_rng(0).normal(3000, 400, (50_000, 16)).round(2),
-        np.add.outer(np.arange(50_000) * 0.01, np.arange(16)),  # a slow drift, where neighbours differ by a little
-        np.concatenate([np.zeros((50_000, 15)), np.arange(50_000)[:, None]], axis=1),  # only the last sensor moves
-        np.concatenate([np.arange(50_000)[:, None], np.zeros((50_000, 15))], axis=1),  # only the first one
+        np.add.outer(
+            np.arange(50_000) * 0.01, np.arange(16)
+        ),  # a slow drift, where neighbours differ by a little
+        np.concatenate(
+            [np.zeros((50_000, 15)), np.arange(50_000)[:, None]], axis=1
+        ),  # only the last sensor moves
+        np.concatenate(
+            [np.arange(50_000)[:, None], np.zeros((50_000, 15))], axis=1
+        ),  # only the first one
     ],
     ids=["noise", "drift", "last", "first"],
 )
@@ -219,7 +246,9 @@ def test_the_draw_is_fair_and_does_not_follow_the_readings(readings):
     assert is_test.mean() == pytest.approx(0.1, abs=0.006)
     tenths = np.array_split(is_test[np.argsort(readings.sum(axis=1), kind="stable")], 10)
     assert [tenth.mean() for tenth in tenths] == pytest.approx([0.1] * 10, abs=0.02)
-    assert (is_test[1:] & is_test[:-1]).mean() == pytest.approx(0.01, abs=0.003)  # nor the row before
+    assert (is_test[1:] & is_test[:-1]).mean() == pytest.approx(
+        0.01, abs=0.003
+    )  # nor the row before
 
 
 # Kept for the next time
@@ -231,7 +260,10 @@ def test_the_text_is_read_once_and_again_when_it_has_changed(tables, data_folder
         patch.setattr(module, "_read", lambda path: pytest.fail("the text was read again"))
         assert same(gas_mixtures(), first)
     write(data_folder / "ethylene_CO.txt", table(5, n_rows=300))
-    assert sum(len(part) for part in (gas_mixtures().domains[1].train, gas_mixtures().domains[1].test)) == 300
+    assert (
+        sum(len(part) for part in (gas_mixtures().domains[1].train, gas_mixtures().domains[1].test))
+        == 300
+    )
 
 
 def test_another_version_is_made_anew(tables, monkeypatch):
@@ -244,14 +276,22 @@ def test_another_version_is_made_anew(tables, monkeypatch):
 def test_only_the_arrays_are_kept(tables, data_folder):
     gas_mixtures()
     (prepared,) = (data_folder.parent / "prepared").iterdir()
-    expected = {SIZES} | {f"{name}-{part}-{column}.npy" for name in RECORDINGS for part in ("train", "test") for column in "xy"}
+    expected = {SIZES} | {
+        f"{name}-{part}-{column}.npy"
+        for name in RECORDINGS
+        for part in ("train", "test")
+        for column in "xy"
+    }
     assert {path.name for path in prepared.iterdir()} == expected
 
 
 def test_a_simulated_file_makes_the_name_say_so(tables, data_folder):
     write(data_folder / "ethylene_CO.txt", tables["CO"], header=f"{HEADER} (simulated)")
     assert gas_mixtures().name == "gas-mixtures (simulated)"
-    assert (is_simulated(data_folder / "ethylene_CO.txt"), is_simulated(data_folder / "ethylene_methane.txt")) == (True, False)
+    assert (
+        is_simulated(data_folder / "ethylene_CO.txt"),
+        is_simulated(data_folder / "ethylene_methane.txt"),
+    ) == (True, False)
 
 
 # Faults
@@ -267,20 +307,50 @@ def replace_line(path, number, change):
     ("number", "change", "fault"),
     [
         (1, lambda line: "", "line 1: it is empty, and a header was expected"),
-        (1, lambda line: "0.00 0.00 0.00", "line 1: numbers were found where a header was expected"),
+        (
+            1,
+            lambda line: "0.00 0.00 0.00",
+            "line 1: numbers were found where a header was expected",
+        ),
         (2, lambda line: line[:-20], "line 2: 17 columns were found and 19 are expected"),
         (400, lambda line: f"{line} 1.00", "line 400: 20 columns were found and 19 are expected"),
-        (400, lambda line: line.replace(line.split()[5], "12,34"), "line 400: '12,34' was found where a number was expected"),
-        (400, lambda line: line.replace(line.split()[5], "nan"), "line 400: 'nan' was found where a number was expected"),
-        (400, lambda line: line.replace(line.split()[5], "-inf"), "line 400: '-inf' was found where a number was expected"),
-        (400, lambda line: line.replace(line.split()[5], "1e39"), "line 400: '1e39' was found where a number was expected"),
-        (400, lambda line: line.replace(line.split()[5], "1.2.34"), "line 400: '1.2.34' was found where a number was expected"),
-        (400, lambda line: line.replace(line.split()[5], "\x00"), "line 400: '\\x00' was found where a number was expected"),
+        (
+            400,
+            lambda line: line.replace(line.split()[5], "12,34"),
+            "line 400: '12,34' was found where a number was expected",
+        ),
+        (
+            400,
+            lambda line: line.replace(line.split()[5], "nan"),
+            "line 400: 'nan' was found where a number was expected",
+        ),
+        (
+            400,
+            lambda line: line.replace(line.split()[5], "-inf"),
+            "line 400: '-inf' was found where a number was expected",
+        ),
+        (
+            400,
+            lambda line: line.replace(line.split()[5], "1e39"),
+            "line 400: '1e39' was found where a number was expected",
+        ),
+        (
+            400,
+            lambda line: line.replace(line.split()[5], "1.2.34"),
+            "line 400: '1.2.34' was found where a number was expected",
+        ),
+        (
+            400,
+            lambda line: line.replace(line.split()[5], "\x00"),
+            "line 400: '\\x00' was found where a number was expected",
+        ),
         (400, lambda line: f"# {line}", "line 400: 20 columns were found and 19 are expected"),
     ],
 )
 @pytest.mark.parametrize("at_once", [1 << 23, 1000], ids=["in one go", "in many"])
-def test_a_fault_is_named_by_file_and_line_and_leaves_nothing_behind(tables, data_folder, monkeypatch, number, change, fault, at_once):
+def test_a_fault_is_named_by_file_and_line_and_leaves_nothing_behind(
+    tables, data_folder, monkeypatch, number, change, fault, at_once
+):
     path = data_folder / "ethylene_CO.txt"
     replace_line(path, number, change)
     monkeypatch.setattr(module, "READ_AT_ONCE", at_once)
@@ -301,7 +371,10 @@ def test_columns_that_make_up_for_each_other_are_faults_still(tables, data_folde
 def test_a_file_that_was_cut_off_is_noticed_by_its_last_line(tables, data_folder):
     path = data_folder / "ethylene_methane.txt"
     path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(DataError, match=rf"'{path}', line {N_ROWS + 1}: \d+ columns were found and 19 are expected; get the file again."):
+    with pytest.raises(
+        DataError,
+        match=rf"'{path}', line {N_ROWS + 1}: \d+ columns were found and 19 are expected; get the file again.",
+    ):
         gas_mixtures()
 
 
@@ -312,15 +385,24 @@ def test_a_number_that_was_cut_is_noticed_though_it_is_a_number_still(tables, da
     path.write_text(text.rstrip() if lost == "blank" else text[:-lost])
     with pytest.raises(DataError) as error:
         gas_mixtures()
-    assert str(error.value) == (f"'{path}', line {N_ROWS + 1}: the line does not end, so that part of it may be lost; get the file again.")
+    assert str(error.value) == (
+        f"'{path}', line {N_ROWS + 1}: the line does not end, so that part of it may be lost; get the file again."
+    )
 
 
-@pytest.mark.parametrize(("name", "published"), [("ethylene_methane.txt", "4,178,504"), ("ethylene_CO.txt", "4,208,261")])
-def test_a_recording_that_was_cut_between_two_lines_is_noticed_by_its_rows(tables, data_folder, monkeypatch, name, published):
+@pytest.mark.parametrize(
+    ("name", "published"), [("ethylene_methane.txt", "4,178,504"), ("ethylene_CO.txt", "4,208,261")]
+)
+def test_a_recording_that_was_cut_between_two_lines_is_noticed_by_its_rows(
+    tables, data_folder, monkeypatch, name, published
+):
     monkeypatch.setitem(module.N_ROWS, name, PUBLISHED[name])
     with pytest.raises(DataError) as error:
         gas_mixtures()
-    assert str(error.value) == f"'{data_folder / name}' has {N_ROWS} rows and the published file has {published}; get the file again."
+    assert (
+        str(error.value)
+        == f"'{data_folder / name}' has {N_ROWS} rows and the published file has {published}; get the file again."
+    )
     write(data_folder / name, tables["CO"], header=f"{HEADER} (simulated)")
     assert gas_mixtures().name == "gas-mixtures (simulated)"
 
@@ -331,11 +413,16 @@ def test_too_few_rows_to_split(tables, data_folder, n_rows):
     write(path, tables["CO"][:n_rows])
     with pytest.raises(DataError) as error:
         gas_mixtures()
-    assert str(error.value) == f"'{path}' has too few rows ({n_rows}) to train on some and test on others; get the file again."
+    assert (
+        str(error.value)
+        == f"'{path}' has too few rows ({n_rows}) to train on some and test on others; get the file again."
+    )
 
 
 def test_an_empty_file(tables, data_folder):
     path = data_folder / "ethylene_CO.txt"
     path.write_text("")
-    with pytest.raises(DataError, match=r"line 1: it is empty, and a header was expected; get the file again\."):
+    with pytest.raises(
+        DataError, match=r"line 1: it is empty, and a header was expected; get the file again\."
+    ):
         gas_mixtures()

@@ -6,7 +6,11 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 
 from leaflearn.benchmark.datasets import gas_simulator as module
 from leaflearn.benchmark.datasets.gas_mixtures import GAS, RECORDINGS, gas_mixtures
-from leaflearn.benchmark.datasets.gas_simulator import CO_SMELLS_LIKE, HIGHEST, simulate_gas_mixtures
+from leaflearn.benchmark.datasets.gas_simulator import (
+    CO_SMELLS_LIKE,
+    HIGHEST,
+    simulate_gas_mixtures,
+)
 from leaflearn.benchmark.datasets.store import DataError
 
 
@@ -38,12 +42,25 @@ def record(gas, n_rows, seed=0):
 
 def test_the_layout_is_the_publishers_with_a_mark(folder):
     lines = (folder / "ethylene_CO.txt").read_text().split("\n")
-    assert lines[0] == "Time (seconds), CO conc (ppm), Ethylene conc (ppm), sensor readings (16 channels) (simulated)"
+    assert (
+        lines[0]
+        == "Time (seconds), CO conc (ppm), Ethylene conc (ppm), sensor readings (16 channels) (simulated)"
+    )
     assert lines[1].startswith("0.00    ")
-    assert (len(lines[1].split()), len(lines[1])) == (19, 152)  # columns of 7 characters and a blank
+    assert (len(lines[1].split()), len(lines[1])) == (
+        19,
+        152,
+    )  # columns of 7 characters and a blank
     assert lines[-1] == ""
-    assert (folder / "ethylene_methane.txt").read_text().startswith("Time (seconds), Methane conc (ppm), Ethylene conc (ppm), ")
-    assert sorted(path.name for path in folder.iterdir()) == ["ethylene_CO.txt", "ethylene_methane.txt"]
+    assert (
+        (folder / "ethylene_methane.txt")
+        .read_text()
+        .startswith("Time (seconds), Methane conc (ppm), Ethylene conc (ppm), ")
+    )
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "ethylene_CO.txt",
+        "ethylene_methane.txt",
+    ]
 
 
 def test_a_hundred_rows_a_second_of_believable_readings(tables):
@@ -69,7 +86,10 @@ def test_set_points_stay_for_seconds_jump_at_random_and_use_the_whole_range(tabl
 def test_the_same_seed_writes_the_same_files_and_another_one_others(tmp_path):
     for name, seed in (("one", 3), ("same", 3), ("other", 4)):
         simulate_gas_mixtures(tmp_path / name, n_rows=1000, random_state=seed)
-    one, same, other = ([(tmp_path / name / file).read_bytes() for file in RECORDINGS.values()] for name in ("one", "same", "other"))
+    one, same, other = (
+        [(tmp_path / name / file).read_bytes() for file in RECORDINGS.values()]
+        for name in ("one", "same", "other")
+    )
     assert one == same
     assert one[0] != other[0]
     assert one[1] != other[1]
@@ -90,10 +110,15 @@ def test_no_rows_are_refused(tmp_path):
 
 def test_real_files_are_never_replaced(tmp_path):
     real = tmp_path / "ethylene_CO.txt"
-    real.write_text("Time (seconds), CO conc (ppm), Ethylene conc (ppm), sensor readings (16 channels)\n0.00\n")
+    real.write_text(
+        "Time (seconds), CO conc (ppm), Ethylene conc (ppm), sensor readings (16 channels)\n0.00\n"
+    )
     with pytest.raises(DataError) as error:
         simulate_gas_mixtures(tmp_path, n_rows=10)
-    assert str(error.value) == f"'{real}' is not a simulated recording and will not be replaced; move it away or simulate elsewhere."
+    assert (
+        str(error.value)
+        == f"'{real}' is not a simulated recording and will not be replaced; move it away or simulate elsewhere."
+    )
     assert real.read_text().endswith("0.00\n")
     assert list(tmp_path.iterdir()) == [real]  # nor is the other one written
 
@@ -101,7 +126,10 @@ def test_real_files_are_never_replaced(tmp_path):
 def test_simulated_files_are_replaced(tmp_path):
     simulate_gas_mixtures(tmp_path, n_rows=10)
     simulate_gas_mixtures(tmp_path, n_rows=20)
-    assert [len((tmp_path / file).read_text().splitlines()) for file in RECORDINGS.values()] == [21, 21]
+    assert [len((tmp_path / file).read_text().splitlines()) for file in RECORDINGS.values()] == [
+        21,
+        21,
+    ]
 
 
 def test_a_failure_leaves_what_was_there(tmp_path, monkeypatch):
@@ -140,19 +168,34 @@ def test_sensors_start_in_air_follow_late_and_settle(still_air):
 
 def test_readings_are_a_power_law_of_what_is_smelled(still_air):
     sensors = module._Sensors("methane", np.random.default_rng(0))
-    settled = [sensors.read(np.tile([[concentration, 0.0]], (3000, 1)))[-1] for concentration in (100.0, 250.0)]
-    expected = [sensors.air * (1.0 + concentration * sensors.sensitivity[0]) ** sensors.exponent for concentration in (100.0, 250.0)]
+    settled = [
+        sensors.read(np.tile([[concentration, 0.0]], (3000, 1)))[-1]
+        for concentration in (100.0, 250.0)
+    ]
+    expected = [
+        sensors.air * (1.0 + concentration * sensors.sensitivity[0]) ** sensors.exponent
+        for concentration in (100.0, 250.0)
+    ]
     assert settled == [pytest.approx(values) for values in expected]
 
 
 def test_the_same_readings_come_from_different_concentrations(still_air):
-    methane, carbon_monoxide = (module._Sensors(gas, np.random.default_rng(0)) for gas in ("methane", "CO"))
+    methane, carbon_monoxide = (
+        module._Sensors(gas, np.random.default_rng(0)) for gas in ("methane", "CO")
+    )
     concentrations = np.tile([[200.0, 5.0]], (1000, 1))
-    assert carbon_monoxide.read(concentrations) == pytest.approx(methane.read(concentrations * [CO_SMELLS_LIKE, 1.0]))
+    assert carbon_monoxide.read(concentrations) == pytest.approx(
+        methane.read(concentrations * [CO_SMELLS_LIKE, 1.0])
+    )
 
 
 def test_drift_has_the_spread_it_should_from_the_start(monkeypatch):
-    starts = np.array([module._Drift(0.05, 2.0, 1, np.random.default_rng(seed)).go_on(1)[0, 0] for seed in range(400)])
+    starts = np.array(
+        [
+            module._Drift(0.05, 2.0, 1, np.random.default_rng(seed)).go_on(1)[0, 0]
+            for seed in range(400)
+        ]
+    )
     later = module._Drift(0.05, 0.2, 1, np.random.default_rng(0)).go_on(100_000)
     assert starts.std() == pytest.approx(0.05, rel=0.15)
     assert later.std() == pytest.approx(0.05, rel=0.05)
@@ -164,7 +207,9 @@ def test_one_model_for_both_is_much_worse_than_one_for_each(folder, monkeypatch)
     assert domains.name == "gas-mixtures (simulated)"
     generator = np.random.default_rng(0)
     train = [domain.train.draw(8000, generator) for domain in domains]
-    shared = fit(np.concatenate([part.x for part in train]), np.concatenate([part.y for part in train]))
+    shared = fit(
+        np.concatenate([part.x for part in train]), np.concatenate([part.y for part in train])
+    )
     for domain, part in zip(domains, train, strict=True):
         own_error = rmse(fit(part.x, part.y), domain.test)
         assert own_error < 0.35 * domain.test.y[:, 0].std()
@@ -172,7 +217,9 @@ def test_one_model_for_both_is_much_worse_than_one_for_each(folder, monkeypatch)
 
 
 def fit(x, y):
-    return HistGradientBoostingRegressor(max_iter=50, random_state=0).fit(x, y[:, 0])  # the first gas, which is the one in conflict
+    return HistGradientBoostingRegressor(max_iter=50, random_state=0).fit(
+        x, y[:, 0]
+    )  # the first gas, which is the one in conflict
 
 
 def rmse(model, test):

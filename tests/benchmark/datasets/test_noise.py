@@ -23,10 +23,21 @@ def tables(*label_sets, n=5000, shares=None):
     generator = np.random.default_rng(0)
     x = np.arange(float(n))[:, None]
     domains = [
-        Domain(f"d{d}", Examples(x, generator.choice(labels, n)), Examples(x, generator.choice(labels, n)))
+        Domain(
+            f"d{d}",
+            Examples(x, generator.choice(labels, n)),
+            Examples(x, generator.choice(labels, n)),
+        )
         for d, labels in enumerate(label_sets)
     ]
-    return DomainSet("tables", tuple(domains), n_groups=10, group_size=2, shares=shares, classes=tuple("abcdefgh"))
+    return DomainSet(
+        "tables",
+        tuple(domains),
+        n_groups=10,
+        group_size=2,
+        shares=shares,
+        classes=tuple("abcdefgh"),
+    )
 
 
 THREE = tables([0, 1], [2, 3, 4], [5, 6, 7], shares=(0.5, 0.3, 0.2))
@@ -35,7 +46,9 @@ THREE = tables([0, 1], [2, 3, 4], [5, 6, 7], shares=(0.5, 0.3, 0.2))
 @pytest.mark.parametrize("replacement", [True, False])
 @pytest.mark.parametrize("alpha", [0.01, 0.1, 0.2])
 def test_rows_of_other_domains_come_as_often_as_asked_for(alpha, replacement):
-    sample, truth = sample_groups(THREE, n_groups=N // 4, group_size=4, mixing=alpha, replacement=replacement, random_state=0)
+    sample, truth = sample_groups(
+        THREE, n_groups=N // 4, group_size=4, mixing=alpha, replacement=replacement, random_state=0
+    )
     assert within_four_standard_errors(truth.row_domain != truth.domain[sample.groups], alpha)
 
 
@@ -55,12 +68,21 @@ def test_other_domains_come_by_their_shares():
 @pytest.mark.parametrize("replacement", [True, False])
 @pytest.mark.parametrize("beta", [0.01, 0.05])
 def test_wrong_labels_come_as_often_as_asked_for_and_from_the_same_domain(beta, replacement):
-    sample, truth = sample_groups(THREE, n_groups=N // 2, group_size=2, label_noise=beta, replacement=replacement, random_state=1)
+    sample, truth = sample_groups(
+        THREE,
+        n_groups=N // 2,
+        group_size=2,
+        label_noise=beta,
+        replacement=replacement,
+        random_state=1,
+    )
     assert within_four_standard_errors(truth.mislabelled, beta)
     right = truth.label_sets[np.arange(N), truth.row_domain]
     assert np.array_equal(sample.y != right, truth.mislabelled)
     first_label = np.array([0, 2, 5, 8])
-    assert np.all((sample.y >= first_label[truth.row_domain]) & (sample.y < first_label[truth.row_domain + 1]))
+    assert np.all(
+        (sample.y >= first_label[truth.row_domain]) & (sample.y < first_label[truth.row_domain + 1])
+    )
 
 
 def test_every_other_label_is_an_equally_likely_mistake():
@@ -90,7 +112,9 @@ def test_groups_come_by_their_shares():
 
 
 def test_the_same_seed_draws_the_same_groups_with_and_without_wrong_labels():
-    (clean, _), (noisy, truth) = (sample_groups(THREE, n_groups=500, label_noise=beta, random_state=0) for beta in (0.0, 0.3))
+    (clean, _), (noisy, truth) = (
+        sample_groups(THREE, n_groups=500, label_noise=beta, random_state=0) for beta in (0.0, 0.3)
+    )
     assert np.array_equal(clean.x, noisy.x)
     assert np.array_equal(clean.y != noisy.y, truth.mislabelled)
 
@@ -104,22 +128,31 @@ def test_without_noise_nothing_is_wrong():
 @pytest.mark.parametrize("value", [-0.1, 1.0])
 def test_probabilities_outside_their_range_are_refused(value):
     with pytest.raises(
-        ValueError, match=rf"^`mixing` is the probability of a row from another domain, at least 0 and less than 1; it is {value}\.$"
+        ValueError,
+        match=rf"^`mixing` is the probability of a row from another domain, at least 0 and less than 1; it is {value}\.$",
     ):
         sample_groups(THREE, mixing=value)
-    with pytest.raises(ValueError, match=rf"^`label_noise` is the share of wrong labels, at least 0 and less than 1; it is {value}\.$"):
+    with pytest.raises(
+        ValueError,
+        match=rf"^`label_noise` is the share of wrong labels, at least 0 and less than 1; it is {value}\.$",
+    ):
         sample_groups(THREE, label_noise=value)
 
 
 def test_noise_that_a_domain_set_cannot_have_is_refused():
-    with pytest.raises(ValueError, match=r"^`mixing` needs two domains that come up, but 'tables' has only one; leave `mixing` at 0\.$"):
+    with pytest.raises(
+        ValueError,
+        match=r"^`mixing` needs two domains that come up, but 'tables' has only one; leave `mixing` at 0\.$",
+    ):
         sample_groups(tables([0, 1]), mixing=0.1)
     with pytest.raises(
-        ValueError, match=r"^`label_noise` exchanges the labels of a table of examples, and 'functions' has none; leave it at 0\.$"
+        ValueError,
+        match=r"^`label_noise` exchanges the labels of a table of examples, and 'functions' has none; leave it at 0\.$",
     ):
         sample_groups(DATASETS["functions"](), label_noise=0.1)
     with pytest.raises(
-        ValueError, match=r"^`label_noise` needs a second label to be wrong with, but a domain has only \[3\]; leave it at 0\.$"
+        ValueError,
+        match=r"^`label_noise` needs a second label to be wrong with, but a domain has only \[3\]; leave it at 0\.$",
     ):
         sample_groups(tables([3]), label_noise=0.1)
 
@@ -127,7 +160,12 @@ def test_noise_that_a_domain_set_cannot_have_is_refused():
 def test_functions_can_be_mixed():
     line = Function(lambda x: x, 0.0, 1.0)
     flat = Function(lambda x: 0 * x + 5, 0.0, 1.0)
-    domains = DomainSet("two", (Domain("line", line, line.grid(3)), Domain("flat", flat, flat.grid(3))), n_groups=200, group_size=3)
+    domains = DomainSet(
+        "two",
+        (Domain("line", line, line.grid(3)), Domain("flat", flat, flat.grid(3))),
+        n_groups=200,
+        group_size=3,
+    )
     sample, truth = sample_groups(domains, mixing=0.3, random_state=0)
     assert np.array_equal(sample.y == 5, truth.row_domain == 1)
     assert truth.label_sets is None

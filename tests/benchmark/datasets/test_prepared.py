@@ -111,7 +111,11 @@ def test_an_old_one_is_never_seen_half_removed(data, monkeypatch):
     change(data / "source")
     seen = []
     remove = shutil.rmtree
-    monkeypatch.setattr(shutil, "rmtree", lambda *arguments, **options: (seen.append(old.exists()), remove(*arguments, **options)))
+    monkeypatch.setattr(
+        shutil,
+        "rmtree",
+        lambda *arguments, **options: (seen.append(old.exists()), remove(*arguments, **options)),
+    )
     prepare("squares", [data / "source"], Maker())
     assert seen
     assert not any(seen)
@@ -140,7 +144,10 @@ def test_two_at_once_agree(data):
         (folder / "result").write_text("same")
         both.wait(timeout=10)
 
-    threads = [threading.Thread(target=lambda: folders.append(prepare("squares", [data / "source"], make))) for _ in range(2)]
+    threads = [
+        threading.Thread(target=lambda: folders.append(prepare("squares", [data / "source"], make)))
+        for _ in range(2)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:

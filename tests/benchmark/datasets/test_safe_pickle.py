@@ -67,7 +67,10 @@ def refused(path, thing):
 def damaged(path, reason="its parts do not fit together"):
     with pytest.raises(DataError) as error:
         load_pickle(path)
-    assert str(error.value) == f"'{path}' is not a whole pickle of numbers, text and arrays: {reason}; fetch it again from its publisher."
+    assert (
+        str(error.value)
+        == f"'{path}' is not a whole pickle of numbers, text and arrays: {reason}; fetch it again from its publisher."
+    )
 
 
 # What is read
@@ -138,7 +141,10 @@ BY_HAND = {
         b"\x80\x04\x8c\x05numpy\x8c\x11testing.os.system\x93\x8c\rtouch $CANARY\x85R.",
         "'numpy.testing.os.system'",
     ),
-    "attribute of an admitted name": (b"\x80\x04\x8c\x05numpy\x8c\rdtype.__new__\x93.", "'numpy.dtype.__new__'"),
+    "attribute of an admitted name": (
+        b"\x80\x04\x8c\x05numpy\x8c\rdtype.__new__\x93.",
+        "'numpy.dtype.__new__'",
+    ),
     "admitted name of another module": (b"cos\ndtype\n.", "'os.dtype'"),
     "name that is no text": (b"\x80\x04K\x01K\x02\x93.", "a function without a name"),
     "name with control characters": (b"c\x1b[31mos\nsystem\n.", r"'\x1b[31mos.system'"),
@@ -150,19 +156,31 @@ BY_HAND = {
         "the instruction BUILD of something else than an array",
     ),
     "call of text": (b"\x80\x02U\x04exec)R.", "a call of something that is no function"),
-    "compressed text": (b"\x80\x02c_codecs\nencode\nX\x01\x00\x00\x00xX\x03\x00\x00\x00zip\x86R.", "a translation that bytes do not need"),
-    "import by a translation": (b"\x80\x02c_codecs\nlookup\nX\x03\x00\x00\x00zip\x85R.", "'_codecs.lookup'"),
+    "compressed text": (
+        b"\x80\x02c_codecs\nencode\nX\x01\x00\x00\x00xX\x03\x00\x00\x00zip\x86R.",
+        "a translation that bytes do not need",
+    ),
+    "import by a translation": (
+        b"\x80\x02c_codecs\nlookup\nX\x03\x00\x00\x00zip\x85R.",
+        "'_codecs.lookup'",
+    ),
     "huge empty array": (
         b"\x80\x02cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\n\x8a\x06\x00\x10\xa5\xd4\xe8\x00\x85U\x01b\x87R.",
         "an array that numpy would not ask for",
     ),
-    "array of another class": (b"\x80\x02cnumpy.core.multiarray\n_reconstruct\ncnumpy\nmemmap\nK\x00\x85U\x01b\x87R.", "'numpy.memmap'"),
+    "array of another class": (
+        b"\x80\x02cnumpy.core.multiarray\n_reconstruct\ncnumpy\nmemmap\nK\x00\x85U\x01b\x87R.",
+        "'numpy.memmap'",
+    ),
     "type of nothing": (b"\x80\x02cnumpy\ndtype\n)R.", "an array of a type without a name"),
     "array with a list as content": (
         OLD_ARRAY.replace(b"T\x04\x00\x00\x00\x01\x02\x03\x04", b"]"),
         "an array of other things than numbers",
     ),
-    "type with fields": (OLD_ARRAY.replace(b"|NNN", b"|NN}"), "an array of other things than numbers"),
+    "type with fields": (
+        OLD_ARRAY.replace(b"|NNN", b"|NN}"),
+        "an array of other things than numbers",
+    ),
 }
 
 
@@ -213,13 +231,19 @@ DAMAGED = {
     "key without value": (b"\x80\x02}(K\x01u.", None),
     "no mark": (b"\x80\x02]e.", None),
     "not the encoding": (b"\x80\x02X\x01\x00\x00\x00\xff.", None),
-    "array without content": (OLD_ARRAY[: OLD_ARRAY.index(b"q\x05")] + b"u.", "an array in it was begun and not finished"),
+    "array without content": (
+        OLD_ARRAY[: OLD_ARRAY.index(b"q\x05")] + b"u.",
+        "an array in it was begun and not finished",
+    ),
     "name for a value": (b"\x80\x02cnumpy\ndtype\n.", "an array in it was begun and not finished"),
     "larger than its content": (
         OLD_ARRAY.replace(b"K\x02K\x02\x86", b"K\x02K\x03\x86"),
         "an array in it has another size than its content",
     ),
-    "negative": (OLD_ARRAY.replace(b"K\x02K\x02\x86", b"K\x02\x8a\x01\xfe\x86"), "an array in it has no proper shape"),
+    "negative": (
+        OLD_ARRAY.replace(b"K\x02K\x02\x86", b"K\x02\x8a\x01\xfe\x86"),
+        "an array in it has no proper shape",
+    ),
     "text longer than the file": (b"\x80\x02T\xff\xff\xff\xff", "it ends too early"),
 }
 
@@ -238,7 +262,10 @@ def test_a_file_that_ends_anywhere_ends_in_a_sentence(save):
 def test_random_damage_is_survived(save):
     """Whatever is changed, the file is read or refused in a sentence."""
     generator, sentences = random.Random(0), 0
-    for original in [OLD_ARRAY, *(pickle.dumps([CONTENT, np.float32(1), np.eye(2)], protocol) for protocol in (2, 3, 4))] * 100:
+    for original in [
+        OLD_ARRAY,
+        *(pickle.dumps([CONTENT, np.float32(1), np.eye(2)], protocol) for protocol in (2, 3, 4)),
+    ] * 100:
         content = bytearray(original)
         for _ in range(3):
             content[generator.randrange(len(content))] = generator.randrange(256)
@@ -276,5 +303,7 @@ def test_memory_stays_near_the_size_of_the_file(save, name):
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(DataError, match=f"^Cannot read '{tmp_path / 'nothing'}': No such file or directory.$"):
+    with pytest.raises(
+        DataError, match=f"^Cannot read '{tmp_path / 'nothing'}': No such file or directory.$"
+    ):
         load_pickle(tmp_path / "nothing")

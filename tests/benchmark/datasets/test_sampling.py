@@ -15,7 +15,9 @@ def labelled(name, label, n=50):
     return Domain(name, train=table, test=table)
 
 
-DOMAINS = DomainSet("three", (labelled("a", 0), labelled("b", 1), labelled("c", 2)), n_groups=20, group_size=3)
+DOMAINS = DomainSet(
+    "three", (labelled("a", 0), labelled("b", 1), labelled("c", 2)), n_groups=20, group_size=3
+)
 
 
 def test_every_row_comes_from_the_domain_of_its_group():
@@ -76,7 +78,10 @@ def test_a_pair_of_sizes_makes_ragged_groups():
 
 @pytest.mark.parametrize("sizes", [(0, 1), (1, 0)])
 def test_nothing_cannot_be_sampled(sizes):
-    with pytest.raises(ValueError, match=rf"^`n_groups` and `group_size` must be at least 1; they are {sizes[0]} and {sizes[1]}\.$"):
+    with pytest.raises(
+        ValueError,
+        match=rf"^`n_groups` and `group_size` must be at least 1; they are {sizes[0]} and {sizes[1]}\.$",
+    ):
         sample_groups(DOMAINS, *sizes)
 
 
@@ -87,6 +92,8 @@ def test_examples_are_drawn_in_the_order_asked_for():
 
 def test_rows_inside_a_domain_are_drawn_independently():
     drawn = draw_rows(DOMAINS, np.zeros(2000, dtype=int), np.random.default_rng(0))
-    counts = np.bincount(drawn.x()[:, 0].astype(int), minlength=50)  # 40 expected, a standard deviation of about 6
+    counts = np.bincount(
+        drawn.x()[:, 0].astype(int), minlength=50
+    )  # 40 expected, a standard deviation of about 6
     assert counts.min() > 10
     assert counts.max() < 80

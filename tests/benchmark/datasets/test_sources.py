@@ -14,12 +14,18 @@ def test_rows_are_numbers_between_zero_and_one():
     assert pictures[:2].dtype == np.float32
     assert np.array_equal(np.asarray(pictures), BYTES / np.float32(255))
     assert np.asarray(pictures, dtype=np.float64).dtype == np.float64
-    assert (pictures.shape, pictures.ndim, len(pictures), pictures.dtype) == ((5, 3, 4, 6), 4, 5, np.float32)
+    assert (pictures.shape, pictures.ndim, len(pictures), pictures.dtype) == (
+        (5, 3, 4, 6),
+        4,
+        5,
+        np.float32,
+    )
 
 
 @pytest.mark.parametrize("wrong", [BYTES.astype(float), BYTES[0]])
 def test_what_is_no_picture_is_refused(wrong):
     with pytest.raises(
-        ValueError, match=r"^Pictures are bytes of shape \(N, channels, height, width\); this array is (float64|uint8) of shape \(.*\)\.$"
+        ValueError,
+        match=r"^Pictures are bytes of shape \(N, channels, height, width\); this array is (float64|uint8) of shape \(.*\)\.$",
     ):
         Pictures(wrong)

@@ -70,7 +70,9 @@ class TestFolder:
             ("win32", {"LOCALAPPDATA": "/local"}, "/local/leaflearn"),
         ],
     )
-    def test_the_cache_is_where_the_system_wants_it(self, monkeypatch, platform, variables, expected):
+    def test_the_cache_is_where_the_system_wants_it(
+        self, monkeypatch, platform, variables, expected
+    ):
         for name in ("XDG_CACHE_HOME", "LOCALAPPDATA"):
             monkeypatch.delenv(name, raising=False)
         for name, value in {"HOME": "/home/ada", **variables}.items():
@@ -88,7 +90,12 @@ class TestFiles:
         fill(pets)
         assert missing(FILES) == []
         assert locate(FILES) == pets
-        assert verify(FILES) == {"cats.csv": "right", "dogs.csv": "wrong", "birds.csv": "there", "pictures/": "there"}
+        assert verify(FILES) == {
+            "cats.csv": "right",
+            "dogs.csv": "wrong",
+            "birds.csv": "there",
+            "pictures/": "there",
+        }
 
     def test_a_changed_byte_is_seen(self, pets):
         fill(pets)
@@ -107,11 +114,17 @@ class TestFiles:
         (pets / "birds.csv").unlink()
         with pytest.raises(MissingDataError) as caught:
             locate(FILES)
-        assert str(caught.value) == f"Pets, by A. Nimal: 'birds.csv' is not in '{pets}'. Draw some there."
+        assert (
+            str(caught.value)
+            == f"Pets, by A. Nimal: 'birds.csv' is not in '{pets}'. Draw some there."
+        )
         (pets / "cats.csv").unlink()
         with pytest.raises(MissingDataError) as caught:
             locate(FILES)
-        assert str(caught.value) == f"Pets, by A. Nimal: 'cats.csv' and 1 more are not in '{pets}'. Draw some there."
+        assert (
+            str(caught.value)
+            == f"Pets, by A. Nimal: 'cats.csv' and 1 more are not in '{pets}'. Draw some there."
+        )
 
     def test_without_advice_the_sentence_ends(self, pets):
         with pytest.raises(DataError) as caught:
@@ -120,7 +133,14 @@ class TestFiles:
 
 
 class TestArchives:
-    files = Files("pets", "Pets", "CC0", contents={"cats.csv": None}, by_hand="Draw some.", archives=("pets.zip", "pets/archive.zip"))
+    files = Files(
+        "pets",
+        "Pets",
+        "CC0",
+        contents={"cats.csv": None},
+        by_hand="Draw some.",
+        archives=("pets.zip", "pets/archive.zip"),
+    )
 
     def test_one_stands_in_the_place_of_the_contents(self, pets):
         zipfile.ZipFile(pets / "archive.zip", "w").close()
@@ -145,7 +165,10 @@ class TestArchives:
         assert verify(self.files) == {"cats.csv": "missing"}
         with pytest.raises(DataError) as caught:
             locate(self.files)
-        assert str(caught.value) == f"'{pets / 'archive.zip'}' is not a whole zip file; delete it and fetch it again."
+        assert (
+            str(caught.value)
+            == f"'{pets / 'archive.zip'}' is not a whole zip file; delete it and fetch it again."
+        )
         (pets / "cats.csv").touch()
         assert locate(self.files) == pets
 
@@ -155,7 +178,9 @@ def test_checksums_of_files_larger_than_what_is_read_at_once(tmp_path, algorithm
     content = b"meow" * 1_000_000
     (tmp_path / "cats").write_bytes(content)
     assert matches(tmp_path / "cats", f"{algorithm}:{hashlib.new(algorithm, content).hexdigest()}")
-    assert not matches(tmp_path / "cats", f"{algorithm}:{hashlib.new(algorithm, content[:-1]).hexdigest()}")
+    assert not matches(
+        tmp_path / "cats", f"{algorithm}:{hashlib.new(algorithm, content[:-1]).hexdigest()}"
+    )
 
 
 def test_a_registered_data_set_takes_what_its_factory_takes_and_needs_no_description():

@@ -17,7 +17,10 @@ X = np.arange(103.0)[:, None]
 ROW = np.arange(103)
 SHARED = DomainSet(
     "shared",
-    (Domain("a", Examples(X, ROW % 3), Examples(X, ROW % 3)), Domain("b", Examples(X, 3 + ROW % 5), Examples(X, 3 + ROW % 5))),
+    (
+        Domain("a", Examples(X, ROW % 3), Examples(X, ROW % 3)),
+        Domain("b", Examples(X, 3 + ROW % 5), Examples(X, 3 + ROW % 5)),
+    ),
     n_groups=10,
     group_size=4,
     classes=tuple("abcdefgh"),
@@ -34,7 +37,12 @@ def gather(sampler, number=0):
     x = torch.cat([batches.x for batches, _ in steps])
     y = torch.cat([batches.y for batches, _ in steps])
     group = torch.cat([batches.group_id[batches.group] for batches, _ in steps])
-    return x[:, 0].numpy(), y.numpy(), group.numpy(), np.concatenate([truth.domain for _, truth in steps])
+    return (
+        x[:, 0].numpy(),
+        y.numpy(),
+        group.numpy(),
+        np.concatenate([truth.domain for _, truth in steps]),
+    )
 
 
 def test_an_epoch_deals_every_input_once_where_domains_share_them():
@@ -63,7 +71,10 @@ def test_epochs_differ_and_can_be_drawn_in_any_order():
     sampler = BilevelSampler(SHARED, random_state=3)
     first, second = gather(sampler, 0), gather(sampler, 1)
     assert not np.array_equal(first[0], second[0])
-    assert all(np.array_equal(a, b) for a, b in zip(second, gather(BilevelSampler(SHARED, random_state=3), 1), strict=True))
+    assert all(
+        np.array_equal(a, b)
+        for a, b in zip(second, gather(BilevelSampler(SHARED, random_state=3), 1), strict=True)
+    )
     assert not np.array_equal(first[0], gather(BilevelSampler(SHARED, random_state=4), 0)[0])
     assert set(first[2]).isdisjoint(second[2])  # a fresh group is a new group
 
@@ -91,7 +102,9 @@ def test_sources_without_end_give_the_domain_sets_own_number_of_groups():
 def test_pictures_become_numbers_when_they_are_dealt():
     pictures = Pictures(np.full((6, 3, 2, 2), 255, dtype=np.uint8))
     table = Examples(pictures, np.zeros(6, dtype=np.int64))
-    data = DomainSet("white", (Domain("a", table, table),), n_groups=1, group_size=1, classes=("x",))
+    data = DomainSet(
+        "white", (Domain("a", table, table),), n_groups=1, group_size=1, classes=("x",)
+    )
     for batches, _ in BilevelSampler(data).epoch(0):
         assert batches.x.dtype == torch.float32
         assert torch.equal(batches.x, torch.ones(6, 3, 2, 2))
@@ -119,7 +132,10 @@ def test_inputs_that_are_drawn_anew_have_no_number():
 
 OPPOSITE = dataclasses.replace(
     APART,
-    domains=tuple(Domain(domain.name, table := Examples(domain.train.x, (ROW[:50] + d) % 2), table) for d, domain in enumerate(APART)),
+    domains=tuple(
+        Domain(domain.name, table := Examples(domain.train.x, (ROW[:50] + d) % 2), table)
+        for d, domain in enumerate(APART)
+    ),
 )
 
 
@@ -128,13 +144,18 @@ def test_wrong_labels_stay_through_the_epochs_and_come_as_often_as_asked_for(dat
     sampler, wrong = BilevelSampler(data, mixing=0.2, label_noise=0.2, random_state=1), {}
     for batches, truth in itertools.chain(*(sampler.epoch(number) for number in range(20))):
         keys = zip(batches.index.tolist(), truth.row_domain.tolist(), strict=True)
-        for key, is_wrong, y in zip(keys, truth.mislabelled.tolist(), batches.y.tolist(), strict=True):
+        for key, is_wrong, y in zip(
+            keys, truth.mislabelled.tolist(), batches.y.tolist(), strict=True
+        ):
             assert wrong.setdefault(key, (is_wrong, y)) == (is_wrong, y)
     assert np.mean([is_wrong for is_wrong, _ in wrong.values()]) == pytest.approx(0.2, abs=0.02)
 
 
 def test_noise_does_not_change_what_else_is_drawn():
-    clean, noisy = gather(BilevelSampler(SHARED)), gather(BilevelSampler(SHARED, mixing=0.5, label_noise=0.5))
+    clean, noisy = (
+        gather(BilevelSampler(SHARED)),
+        gather(BilevelSampler(SHARED, mixing=0.5, label_noise=0.5)),
+    )
     assert np.array_equal(clean[0], noisy[0])
     assert np.array_equal(clean[3], noisy[3])
     assert not np.array_equal(clean[1], noisy[1])
@@ -149,19 +170,25 @@ def test_a_domain_that_never_comes_up_has_no_share_in_the_epoch():
 def test_what_cannot_be_is_refused_before_the_first_step():
     with pytest.raises(ValueError, match=r"^`mixing` is the probability"):
         BilevelSampler(SHARED, mixing=2)
-    with pytest.raises(ValueError, match=r"^`group_size` must be a whole number of at least 1; it is \(1, 4\)\.$"):
+    with pytest.raises(
+        ValueError, match=r"^`group_size` must be a whole number of at least 1; it is \(1, 4\)\.$"
+    ):
         BilevelSampler(SHARED, group_size=(1, 4))
 
 
 def test_the_truth_stays_outside_the_batches():
     batches, _ = next(iter(BilevelSampler(SHARED).epoch(0)))
     assert type(batches) is Batches
-    assert not {"domain", "truth", "label_sets"} & {field.name for field in dataclasses.fields(batches)}
+    assert not {"domain", "truth", "label_sets"} & {
+        field.name for field in dataclasses.fields(batches)
+    }
 
 
 @pytest.mark.parametrize("name", ["group_size", "groups_per_step", "groups_per_epoch"])
 def test_nothing_cannot_be_streamed(name):
-    with pytest.raises(ValueError, match=rf"^`{name}` must be a whole number of at least 1; it is 0\.$"):
+    with pytest.raises(
+        ValueError, match=rf"^`{name}` must be a whole number of at least 1; it is 0\.$"
+    ):
         BilevelSampler(SHARED, **{name: 0})
 
 
@@ -174,7 +201,11 @@ def test_groups_that_are_not_redrawn_come_again_in_another_order(name):
         for batches, truth in sampler.epoch(epoch):
             for place, group_id in enumerate(batches.group_id.tolist()):
                 here = batches.group == place
-                groups[group_id] = (batches.x[here].flatten().tolist(), batches.y[here].flatten().tolist(), int(truth.domain[place]))
+                groups[group_id] = (
+                    batches.x[here].flatten().tolist(),
+                    batches.y[here].flatten().tolist(),
+                    int(truth.domain[place]),
+                )
         seen.append(groups)
     assert seen[0] == seen[1]
     assert list(seen[0]) != list(seen[1])

@@ -15,7 +15,16 @@ from leaflearn.benchmark.datasets import unpacking
 from leaflearn.benchmark.datasets.store import DataError
 from leaflearn.benchmark.datasets.unpacking import unpack
 
-EVIL_NAMES = ["../cats", "a/../../cats", "/cats", "/etc/cats", "C:cats", "pets/C:cats", "..\\cats", "\\\\host\\cats"]
+EVIL_NAMES = [
+    "../cats",
+    "a/../../cats",
+    "/cats",
+    "/etc/cats",
+    "C:cats",
+    "pets/C:cats",
+    "..\\cats",
+    "\\\\host\\cats",
+]
 
 
 def as_zip(members, compression=zipfile.ZIP_DEFLATED):
@@ -83,9 +92,23 @@ def tree(folder):
 @pytest.mark.parametrize("pack", [as_zip, as_tar, as_tar_gz])
 class TestAnyArchive:
     def test_only_what_is_wanted_comes_out(self, pets, pack):
-        members = {"cats": b"Tom", "cats.old": b"?", "pictures/a/b": b"1", "pictures/c": b"2", "copy/cats": b"?", "copy/pictures/c": b"?"}
+        members = {
+            "cats": b"Tom",
+            "cats.old": b"?",
+            "pictures/a/b": b"1",
+            "pictures/c": b"2",
+            "copy/cats": b"?",
+            "copy/pictures/c": b"?",
+        }
         take(pets, pack(members), **{"cats": None, "pictures/": None, "dogs": None})
-        assert tree(pets) == ["archive", "cats", "pictures", "pictures/a", "pictures/a/b", "pictures/c"]
+        assert tree(pets) == [
+            "archive",
+            "cats",
+            "pictures",
+            "pictures/a",
+            "pictures/a/b",
+            "pictures/c",
+        ]
         assert (pets / "cats").read_bytes() == b"Tom"
         assert (pets / "pictures" / "a" / "b").read_bytes() == b"1"
 
@@ -105,20 +128,37 @@ class TestAnyArchive:
         (pets / "cats").write_bytes(b"old")
         (pets / "dogs").write_bytes(b"old")
         (pets / "pictures").mkdir()
-        take(pets, pack({"cats": b"new", "dogs": b"new", "pictures/a": b"new"}), **{"cats": None, "pictures/": None})
-        assert [(pets / name).read_bytes() for name in ("cats", "dogs", "pictures/a")] == [b"new", b"old", b"new"]
+        take(
+            pets,
+            pack({"cats": b"new", "dogs": b"new", "pictures/a": b"new"}),
+            **{"cats": None, "pictures/": None},
+        )
+        assert [(pets / name).read_bytes() for name in ("cats", "dogs", "pictures/a")] == [
+            b"new",
+            b"old",
+            b"new",
+        ]
 
     def test_a_folder_and_a_file_in_it(self, pets, pack):
-        take(pets, pack({"pictures/a": b"1", "pictures/b": b"2"}), **{"pictures/b": None, "pictures/": None})
+        take(
+            pets,
+            pack({"pictures/a": b"1", "pictures/b": b"2"}),
+            **{"pictures/b": None, "pictures/": None},
+        )
         assert tree(pets) == ["archive", "pictures", "pictures/a", "pictures/b"]
 
     @pytest.mark.parametrize("name", EVIL_NAMES)
     def test_a_name_that_leads_out_of_the_folder(self, pets, pack, name):
         content = pack({"cats": b"Tom", name: b"evil"})
-        assert complaint(pets, content) == f"'archive' holds {name!r}, which leads out of the folder"
+        assert (
+            complaint(pets, content) == f"'archive' holds {name!r}, which leads out of the folder"
+        )
 
     def test_a_name_with_a_line_break_is_still_one_sentence(self, pets, pack):
-        assert complaint(pets, pack({"../a\nb": b""})) == "'archive' holds '../a\\nb', which leads out of the folder"
+        assert (
+            complaint(pets, pack({"../a\nb": b""}))
+            == "'archive' holds '../a\\nb', which leads out of the folder"
+        )
 
     def test_a_name_that_is_a_file_and_a_folder(self, pets, pack):
         content = pack({"cats/a": b"1", "cats": b"2"})
@@ -129,26 +169,39 @@ class TestAnyArchive:
         monkeypatch.setattr(unpacking, "MOST_MEMBERS", 2)
         take(pets, pack({"cats": b"1", "b": b"2"}))
         (pets / "cats").unlink()
-        assert complaint(pets, pack({"cats": b"1", "b": b"2", "c": b"3"})) == "'archive' holds more than 2 files"
+        assert (
+            complaint(pets, pack({"cats": b"1", "b": b"2", "c": b"3"}))
+            == "'archive' holds more than 2 files"
+        )
 
     def test_more_bytes_than_any_archive_may_hold(self, pets, pack, monkeypatch):
         monkeypatch.setattr(unpacking, "MOST_BYTES", 40_000)
         text = complaint(pets, pack({"cats": random.Random(0).randbytes(50_000)}))
-        assert text == "'archive' unpacks to more than the 40000 bytes that an archive of its size may hold"
+        assert (
+            text
+            == "'archive' unpacks to more than the 40000 bytes that an archive of its size may hold"
+        )
 
     def test_a_file_with_another_checksum(self, pets, pack):
         right = "md5:" + hashlib.md5(b"Tom").hexdigest()
         text = complaint(pets, pack({"dogs": b"Rex", "cats": b"Tim"}), dogs=None, cats=right)
-        assert text == f"'archive' holds a 'cats' that is not the published one: its checksum is not {right}"
+        assert (
+            text
+            == f"'archive' holds a 'cats' that is not the published one: its checksum is not {right}"
+        )
         take(pets, pack({"cats": b"Tom"}), cats=right)
         assert (pets / "cats").read_bytes() == b"Tom"
 
     @pytest.mark.parametrize("seed", range(50))
     def test_any_damage_is_one_sentence_or_does_not_matter(self, pets, pack, seed):
         generator = random.Random(seed)
-        content = bytearray(pack({"cats": generator.randbytes(300), "pictures/" + 120 * "b": b"x" * 3000}))
+        content = bytearray(
+            pack({"cats": generator.randbytes(300), "pictures/" + 120 * "b": b"x" * 3000})
+        )
         for _ in range(generator.choice((1, 2, 10))):
-            content[generator.randrange(len(content))] = generator.choice((0, 255, generator.randrange(256)))
+            content[generator.randrange(len(content))] = generator.choice(
+                (0, 255, generator.randrange(256))
+            )
         end = generator.choice((len(content), generator.randrange(len(content))))
         try:
             take(pets, bytes(content[:end]), **{"pictures/": None})
@@ -165,13 +218,20 @@ def test_a_bomb(pets, pack, monkeypatch):
     content = pack({"cats": bytes(5_000_000)})
     most = (1 << 20) + 10 * len(content)
     assert most < 5_000_000
-    assert complaint(pets, content) == f"'archive' unpacks to more than the {most} bytes that an archive of its size may hold"
+    assert (
+        complaint(pets, content)
+        == f"'archive' unpacks to more than the {most} bytes that an archive of its size may hold"
+    )
 
 
 def test_a_bomb_among_what_is_not_wanted(pets):
-    content = as_tar_gz({"bomb": bytes(50_000_000), "cats": b"Tom"})  # a tar file can only be read from its beginning to its end
+    content = as_tar_gz(
+        {"bomb": bytes(50_000_000), "cats": b"Tom"}
+    )  # a tar file can only be read from its beginning to its end
     assert "unpacks to more than" in complaint(pets, content)
-    take(pets, as_zip({"bomb": bytes(50_000_000), "cats": b"Tom"}))  # of a zip file, that part is not even looked at
+    take(
+        pets, as_zip({"bomb": bytes(50_000_000), "cats": b"Tom"})
+    )  # of a zip file, that part is not even looked at
     assert tree(pets) == ["archive", "cats"]
 
 
@@ -179,7 +239,9 @@ def test_a_bomb_that_lies_about_its_size(pets):
     content = as_zip({"cats": bytes(50_000_000)})
     length = (50_000_000).to_bytes(4, "little")
     assert content.count(length) == 2  # before the file, and in the list at the end
-    assert "'archive' is a damaged archive" in complaint(pets, content.replace(length, (10).to_bytes(4, "little")))
+    assert "'archive' is a damaged archive" in complaint(
+        pets, content.replace(length, (10).to_bytes(4, "little"))
+    )
 
 
 @pytest.mark.parametrize(
@@ -190,13 +252,22 @@ def test_a_bomb_that_lies_about_its_size(pets):
         special_tar(type=tarfile.LNKTYPE, linkname="../other"),
         special_tar(type=tarfile.CHRTYPE, devmajor=1, devminor=5),
         special_tar(type=tarfile.FIFOTYPE),
-        special_tar(pax_headers={"GNU.sparse.size": "10000000", "GNU.sparse.numblocks": "0", "GNU.sparse.map": "0,0"}),
+        special_tar(
+            pax_headers={
+                "GNU.sparse.size": "10000000",
+                "GNU.sparse.numblocks": "0",
+                "GNU.sparse.map": "0,0",
+            }
+        ),
         special_zip(stat.S_IFLNK),
         special_zip(stat.S_IFCHR),
     ],
 )
 def test_links_and_devices(pets, content):
-    assert complaint(pets, content) == "'archive' holds 'cats', which is a link, a device or a file with holes"
+    assert (
+        complaint(pets, content)
+        == "'archive' holds 'cats', which is a link, a device or a file with holes"
+    )
 
 
 def test_nothing_is_written_through_a_link(pets):
@@ -218,8 +289,22 @@ def test_compression_that_cannot_be_bounded(pets):
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"P", b"<html>Please log in.</html>" * 100, b"PK", b"\x1f\x8b", gzip.compress(b"no tar", mtime=0)],
-    ids=["empty", "a letter", "a page", "a zip's first letters", "a gzip's first bytes", "a gzip without a tar"],
+    [
+        b"",
+        b"P",
+        b"<html>Please log in.</html>" * 100,
+        b"PK",
+        b"\x1f\x8b",
+        gzip.compress(b"no tar", mtime=0),
+    ],
+    ids=[
+        "empty",
+        "a letter",
+        "a page",
+        "a zip's first letters",
+        "a gzip's first bytes",
+        "a gzip without a tar",
+    ],
 )
 def test_what_is_no_archive(pets, content):
     assert complaint(pets, content).startswith("'archive' is a damaged archive, or none at all (")

@@ -44,12 +44,18 @@ def killed_folder(root, run, monkeypatch):
 
 
 def lines_of(folder):
-    return [{key: value for key, value in line.items() if key != "seconds"} for line in folder.records()]
+    return [
+        {key: value for key, value in line.items() if key != "seconds"} for line in folder.records()
+    ]
 
 
 @pytest.mark.parametrize("method", ["leaf", "erm", "leaf-em"])
 def test_a_killed_run_goes_on_as_if_nothing_had_happened(tmp_path, monkeypatch, method):
-    run = Run(method, "", {**SETTINGS, "method": {"name": method}, "snapshots": [] if method == "erm" else [0, 2, 4]})
+    run = Run(
+        method,
+        "",
+        {**SETTINGS, "method": {"name": method}, "snapshots": [] if method == "erm" else [0, 2, 4]},
+    )
     whole = LearningRun(tmp_path / "whole", run).run()
     folder = killed_folder(tmp_path / "killed", run, monkeypatch)
     assert not folder.is_done
@@ -109,7 +115,9 @@ def test_what_is_done_before_learning_counts_and_is_done_once(tmp_path, monkeypa
     clock = [0.0]
     monkeypatch.setattr(LeafAnnealed, "prepare", prepare_slowly)
     monkeypatch.setattr(learning_run.time, "process_time", lambda: clock[0])
-    result = LearningRun(tmp_path, Run("leaf-annealed", "", {**SETTINGS, "method": {"name": "leaf-annealed"}})).run()
+    result = LearningRun(
+        tmp_path, Run("leaf-annealed", "", {**SETTINGS, "method": {"name": "leaf-annealed"}})
+    ).run()
     assert len(prepared) == 1
     assert result["seconds"] == 100.0
     assert result["about"]["start"] == "conflict"
@@ -118,7 +126,10 @@ def test_what_is_done_before_learning_counts_and_is_done_once(tmp_path, monkeypa
 
 def test_a_failure_names_the_run(tmp_path):
     run = Run("label-prop", "", {**SETTINGS, "method": {"name": "label-prop"}})
-    with pytest.raises(ValueError, match=r"^functions-label-prop-3-[0-9a-f]{12}: label-prop remembers the labels of every training input"):
+    with pytest.raises(
+        ValueError,
+        match=r"^functions-label-prop-3-[0-9a-f]{12}: label-prop remembers the labels of every training input",
+    ):
         LearningRun(tmp_path, run).run()
 
 
@@ -127,7 +138,12 @@ def test_settings_and_surroundings_are_written_down(tmp_path):
     LearningRun(tmp_path, run).run()
     path = RunFolder(tmp_path, run).path
     assert json.loads((path / "settings.json").read_text()) == SETTINGS
-    assert set(json.loads((path / "environment.json").read_text())) >= {"commit", "date", "torch", "leaflearn"}
+    assert set(json.loads((path / "environment.json").read_text())) >= {
+        "commit",
+        "date",
+        "torch",
+        "leaflearn",
+    }
 
 
 def test_several_processes_give_what_one_gives(tmp_path):
@@ -141,7 +157,10 @@ def test_several_processes_give_what_one_gives(tmp_path):
     for folder, n_jobs in (("one", 1), ("two", 2)):
         reproduce([spec], tmp_path / folder, None, n_jobs, lambda coming, n: coming)
         assert missing_runs([spec], tmp_path / folder) == []
-    results = [{run.key: folder.result["errors"] for run, folder in finished_runs(spec, tmp_path / name)} for name in ("one", "two")]
+    results = [
+        {run.key: folder.result["errors"] for run, folder in finished_runs(spec, tmp_path / name)}
+        for name in ("one", "two")
+    ]
     assert results[0] == results[1]
     assert len(results[0]) == 2
 

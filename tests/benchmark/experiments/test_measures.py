@@ -17,13 +17,19 @@ def test_features_come_with_the_error_of_each_model_in_each_domain():
     sampler = BilevelSampler(clusters(), groups_per_step=16, random_state=0)
     method = make_method("leaf", n_contexts=3)
     method.prepare(describe(sampler, lambda n: torch.nn.Sequential(*mlp(2, n, (8,))), 1, 0, QUICK))
-    errors = torch.tensor(features(Learnt(method, sampler, 0.0, 0), n_rows=60)["errors"])  # (K, n_domains)
+    errors = torch.tensor(
+        features(Learnt(method, sampler, 0.0, 0), n_rows=60)["errors"]
+    )  # (K, n_domains)
     assert errors.shape == (3, 2)
-    assert errors.min(0).values.tolist() == pytest.approx(method_errors(method, sampler.domains)["best"], abs=1e-4)
+    assert errors.min(0).values.tolist() == pytest.approx(
+        method_errors(method, sampler.domains)["best"], abs=1e-4
+    )
 
 
 def test_a_snapshot_shows_the_contexts_that_are_learnt_with():
-    sampler = BilevelSampler(DATASETS["functions"](), group_size=2, groups_per_epoch=250, redraw=False, random_state=0)
+    sampler = BilevelSampler(
+        DATASETS["functions"](), group_size=2, groups_per_epoch=250, redraw=False, random_state=0
+    )
     method = make_method("leaf-annealed", n_peeked=500)
     method.prepare(describe(sampler, lambda n: mlp(1, n, (8,)), 10, 0, QUICK))
     shown = [point[2] for part in snapshot(method, sampler)["points"] for point in part]

@@ -40,4 +40,6 @@ def test_the_overview_leads_to_every_experiment():
     page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
     headings = [line.removeprefix("## ") for line in page.splitlines() if line.startswith("## ")]
     links = re.findall(r"^\| \[[^]]+\]\(#([^)]+)\)", page, flags=re.MULTILINE)
-    assert links == [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings]
+    assert links == [
+        re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings
+    ]

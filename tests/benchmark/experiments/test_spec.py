@@ -46,16 +46,25 @@ def test_what_agrees_with_the_paper_and_what_does_not_is_told(name):
 def test_the_smallest_scale_needs_no_files(name):
     from leaflearn.benchmark.datasets import DATASETS
 
-    assert all(DATASETS[run.settings["dataset"]["name"]].files is None for run in load_spec(name, "smoke").runs())
+    assert all(
+        DATASETS[run.settings["dataset"]["name"]].files is None
+        for run in load_spec(name, "smoke").runs()
+    )
 
 
 def test_settings_methods_and_scales_change_the_run():
-    runs = {(run.setting, run.method, run.seed): run.settings for run in Spec("mine", "paper", CONTENT).runs()}
+    runs = {
+        (run.setting, run.method, run.seed): run.settings
+        for run in Spec("mine", "paper", CONTENT).runs()
+    }
     assert len(runs) == 8
     assert runs["a", "erm", 0]["sampler"] == {"group_size": 2}
     assert runs["b", "erm", 1]["sampler"] == {"group_size": 5}
     assert runs["a", "leaf", 0]["method"] == {"name": "leaf", "n_contexts": 2}
-    small = {(run.setting, run.method, run.seed): run.settings for run in Spec("mine", "smoke", CONTENT).runs()}
+    small = {
+        (run.setting, run.method, run.seed): run.settings
+        for run in Spec("mine", "smoke", CONTENT).runs()
+    }
     assert len(small) == 4
     assert small["a", "erm", 0]["n_epochs"] == 1
     assert small["b", "leaf", 0]["dataset"] == {"name": "two-lines"}
@@ -72,21 +81,81 @@ def test_the_same_settings_are_the_same_run_wherever_they_stand():
     [
         ((), "epochs", 3, "'mine' has a key `epochs` that means nothing; keys are "),
         (("run",), "epochs", 3, "'mine, a run' has a key `epochs` that means nothing; keys are "),
-        (("run",), "slows_down", "yes", "`slows_down` in 'mine' must be of type bool; it is 'yes'."),
-        (("run", "sampler"), "grup_size", 3, "sampler 'sampler' does not take `grup_size`; it takes group_size, "),
+        (
+            ("run",),
+            "slows_down",
+            "yes",
+            "`slows_down` in 'mine' must be of type bool; it is 'yes'.",
+        ),
+        (
+            ("run", "sampler"),
+            "grup_size",
+            3,
+            "sampler 'sampler' does not take `grup_size`; it takes group_size, ",
+        ),
         (("run", "dataset"), "name", "function", "dataset 'function' is not known; choose one of "),
         (("run", "network"), "width", 3, "network 'mlp' does not take `width`; it takes hidden."),
-        (("run", "optimizer"), "lr", 3, "optimizer 'sgd' does not take `lr`; it takes learning_rate, momentum, weight_decay."),
-        (("method", "leaf", "method"), "gate", "switch", "method 'leaf' does not take `gate`; it takes n_contexts."),
-        (("setting", 0), "publishd", {}, "'mine, a' has a key `publishd` that means nothing; keys are "),
-        (("setting", 0, "published"), "laef", [1], "'mine, a, published' has a key `laef` that means nothing; keys are erm, leaf."),
+        (
+            ("run", "optimizer"),
+            "lr",
+            3,
+            "optimizer 'sgd' does not take `lr`; it takes learning_rate, momentum, weight_decay.",
+        ),
+        (
+            ("method", "leaf", "method"),
+            "gate",
+            "switch",
+            "method 'leaf' does not take `gate`; it takes n_contexts.",
+        ),
+        (
+            ("setting", 0),
+            "publishd",
+            {},
+            "'mine, a' has a key `publishd` that means nothing; keys are ",
+        ),
+        (
+            ("setting", 0, "published"),
+            "laef",
+            [1],
+            "'mine, a, published' has a key `laef` that means nothing; keys are erm, leaf.",
+        ),
         (("smoke",), "seeds", 3, "'mine, smoke' has a key `seeds` that means nothing; keys are "),
-        (("smoke", "setting"), "bb", {"n_epochs": 2}, "'mine, smoke, setting' has a key `bb` that means nothing; keys are a, b."),
-        (("smoke",), "settings", ["a", "c"], "'mine, smoke, settings' has a key `c` that means nothing; keys are a, b."),
-        (("method",), "laef", {}, "'mine, method' has a key `laef` that means nothing; keys are erm, leaf."),
-        (("run",), "measures", ["erors"], "'mine, measures' has a key `erors` that means nothing; keys are answer time, curves, "),
-        ((), "recovery", {"taks": []}, "'mine, recovery' has a key `taks` that means nothing; keys are first_seed, "),
-        (("setting", 0, "published"), "erm", [1, 2], "`published` in 'mine, a' must have as many numbers for one method as for another."),
+        (
+            ("smoke", "setting"),
+            "bb",
+            {"n_epochs": 2},
+            "'mine, smoke, setting' has a key `bb` that means nothing; keys are a, b.",
+        ),
+        (
+            ("smoke",),
+            "settings",
+            ["a", "c"],
+            "'mine, smoke, settings' has a key `c` that means nothing; keys are a, b.",
+        ),
+        (
+            ("method",),
+            "laef",
+            {},
+            "'mine, method' has a key `laef` that means nothing; keys are erm, leaf.",
+        ),
+        (
+            ("run",),
+            "measures",
+            ["erors"],
+            "'mine, measures' has a key `erors` that means nothing; keys are answer time, curves, ",
+        ),
+        (
+            (),
+            "recovery",
+            {"taks": []},
+            "'mine, recovery' has a key `taks` that means nothing; keys are first_seed, ",
+        ),
+        (
+            ("setting", 0, "published"),
+            "erm",
+            [1, 2],
+            "`published` in 'mine, a' must have as many numbers for one method as for another.",
+        ),
     ],
 )
 def test_a_misspelt_key_is_refused_before_anything_runs(where, key, value, complaint):

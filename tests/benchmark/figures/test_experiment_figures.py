@@ -16,7 +16,13 @@ X = np.linspace(-2, 2, 9)
 def told(monkeypatch):
     """What the functions that draw are called with, in their order."""
     calls = []
-    for name in ("plot_functions", "plot_training", "plot_features", "plot_rates_compactly", "film"):
+    for name in (
+        "plot_functions",
+        "plot_training",
+        "plot_features",
+        "plot_rates_compactly",
+        "film",
+    ):
         monkeypatch.setattr(pictures, name, lambda *arguments: calls.append(arguments))
     monkeypatch.setattr(pictures, "to_png", lambda _: b"")
     return calls
@@ -27,7 +33,9 @@ def finish(root, run, seed=0, errors=(0.1, 0.2, 0.3), **more):
     folder = RunFolder(root / "runs", Run(run.method, run.setting, {**run.settings, "seed": seed}))
     folder.begin()
     curves = {"x": X.tolist(), "curves": [[float(seed)] * len(X)] * 3}
-    folder.finish({"errors": {"best": list(errors)}, "curves": curves, "domains": ["a", "b", "c"], **more})
+    folder.finish(
+        {"errors": {"best": list(errors)}, "curves": curves, "domains": ["a", "b", "c"], **more}
+    )
 
 
 def test_the_seed_of_the_median_error_is_drawn(tmp_path, told):
@@ -47,7 +55,11 @@ def test_only_methods_that_adapt_know_the_domains_of_their_curves(tmp_path, told
     for run in spec.runs(1):
         finish(tmp_path, run)
     pictures.draw(spec, tmp_path)
-    assert {panel.title: panel.domains for panel in told[0][3]} == {"MAML": (0, 1, 2), "Modular": (0, 1, 2), "LEAF": ()}
+    assert {panel.title: panel.domains for panel in told[0][3]} == {
+        "MAML": (0, 1, 2),
+        "Modular": (0, 1, 2),
+        "LEAF": (),
+    }
 
 
 def test_methods_under_one_setting_have_titles_of_their_own(tmp_path, told):
@@ -55,7 +67,12 @@ def test_methods_under_one_setting_have_titles_of_their_own(tmp_path, told):
     for run in spec.runs(1):
         finish(tmp_path, run)
     pictures.draw(spec, tmp_path)
-    assert [panel.title for panel in told[0][3]] == ["LEAF, K=2", "LEAF-EM, K=2", "LEAF, K=3", "LEAF-EM, K=3"]
+    assert [panel.title for panel in told[0][3]] == [
+        "LEAF, K=2",
+        "LEAF-EM, K=2",
+        "LEAF, K=3",
+        "LEAF-EM, K=3",
+    ]
 
 
 def test_a_function_has_the_same_colour_whatever_the_number_of_its_context(tmp_path, told):
@@ -64,44 +81,82 @@ def test_a_function_has_the_same_colour_whatever_the_number_of_its_context(tmp_p
     orders = {"leaf": (logarithm, sine, absolute), "leaf-annealed": (absolute, logarithm, sine)}
     for run in spec.runs(1):
         end = [curve.tolist() for curve in orders[run.method]]
-        shots = {epoch: {"x": X.tolist(), "curves": end, "points": [[[0.0, 1.0, 2.0]]]} for epoch in ("0", "10", "9")}
+        shots = {
+            epoch: {"x": X.tolist(), "curves": end, "points": [[[0.0, 1.0, 2.0]]]}
+            for epoch in ("0", "10", "9")
+        }
         finish(tmp_path, run, snapshots=shots)
     assert len(pictures.draw(spec, tmp_path)) == 4
     drawn = {arguments[0].method: arguments[0] for arguments in told}
-    assert {name: list(training.domains) for name, training in drawn.items()} == {"LEAF": [2, 1, 0], "leaflearn": [0, 2, 1]}
+    assert {name: list(training.domains) for name, training in drawn.items()} == {
+        "LEAF": [2, 1, 0],
+        "leaflearn": [0, 2, 1],
+    }
     assert [moment.title for moment in drawn["LEAF"].moments] == ["epoch 0", "epoch 9", "epoch 10"]
 
 
 def test_local_models_are_named_by_what_they_answer_best(tmp_path, told):
     spec = load_spec("fig-features", "paper").only(["leaf-annealed"], [])
-    features = {"points": [[[0, 0]]] * 3, "labels": {"a": [0], "b": [0], "c": [0]}, "classes": ["x"]}
-    errors = [[0.5, 0.04, 0.9], [0.02, 0.03, 0.8], [0.3, 0.4, 0.5]]  # the second is good at two, and needed for the first of them
+    features = {
+        "points": [[[0, 0]]] * 3,
+        "labels": {"a": [0], "b": [0], "c": [0]},
+        "classes": ["x"],
+    }
+    errors = [
+        [0.5, 0.04, 0.9],
+        [0.02, 0.03, 0.8],
+        [0.3, 0.4, 0.5],
+    ]  # the second is good at two, and needed for the first of them
     finish(tmp_path, next(spec.runs(1)), features={**features, "errors": errors})
     pictures.draw(spec, tmp_path)
     ((method, *_, titles),) = told
     assert method == "leaflearn"
-    assert titles == ["model for b\n4.0 % wrong", "model for a\n2.0 % wrong", "model for c\n50.0 % wrong"]
+    assert titles == [
+        "model for b\n4.0 % wrong",
+        "model for a\n2.0 % wrong",
+        "model for c\n50.0 % wrong",
+    ]
 
 
 def test_features_that_were_recorded_without_errors_can_be_drawn(tmp_path, told):
     spec = load_spec("fig-features", "paper").only(["leaf-annealed"], [])
-    features = {"points": [[[0, 0]]] * 2, "labels": {"a": [0], "b": [0], "c": [0]}, "classes": ["x"]}
+    features = {
+        "points": [[[0, 0]]] * 2,
+        "labels": {"a": [0], "b": [0], "c": [0]},
+        "classes": ["x"],
+    }
     finish(tmp_path, next(spec.runs(1)), features=features)
     pictures.draw(spec, tmp_path)
     assert told[0][-1] == ["model 0", "model 1"]
 
 
-def test_success_is_shown_of_what_the_experiment_names_and_by_the_names_of_the_paper(tmp_path, told):
-    record = {"seed": 0, "recovered": True, "errors": [0.1], "seconds": 1.0, "converged": True, "warnings": 0}
+def test_success_is_shown_of_what_the_experiment_names_and_by_the_names_of_the_paper(
+    tmp_path, told
+):
+    record = {
+        "seed": 0,
+        "recovered": True,
+        "errors": [0.1],
+        "seconds": 1.0,
+        "converged": True,
+        "warnings": 0,
+    }
     named = [("functions", rule) for rule in ("default", "hard", "sampled", "soft", "annealed")]
     others = [("functions", "auto"), ("functions", "oracle"), ("no-conflict", "hard")]
     (tmp_path / "recovery").mkdir()
-    lines = [json.dumps({**record, "task": task, "rule": rule}) + "\n" for task, rule in [*others, *named]]
+    lines = [
+        json.dumps({**record, "task": task, "rule": rule}) + "\n"
+        for task, rule in [*others, *named]
+    ]
     (tmp_path / "recovery" / "records.jsonl").write_text("".join(lines))
-    assert list(pictures.draw(load_spec("fig-success", "laptop"), tmp_path)) == ["fig-success-laptop.png"]
+    assert list(pictures.draw(load_spec("fig-success", "laptop"), tmp_path)) == [
+        "fig-success-laptop.png"
+    ]
     ((rates,),) = told
     assert [rate.rule for rate in rates] == ["leaflearn", "LEAF", "LEAF-EM", "EM", "annealed"]
-    assert {(rate.task, rate.about) for rate in rates} == {("functions", "three functions, 250 pairs")}
+    assert {(rate.task, rate.about) for rate in rates} == {
+        ("functions", "three functions, 250 pairs")
+    }
 
 
 def test_without_records_there_is_no_picture_of_success(tmp_path):

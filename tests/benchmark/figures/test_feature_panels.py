@@ -21,7 +21,10 @@ def test_names_of_colours_are_painted_so_that_white_is_seen():
     colors, axes = colors_by([2, 3, 4, 2, 3, 4])
     assert (colors["black"], colors["blue"]) == ("#000000", "#0000ff")
     assert 0.8 < min(to_rgb(colors["white"])) < 1
-    assert all(dots.get_linewidth()[0] > 0 and max(dots.get_edgecolor()[0][:3]) < 0.6 for dots in axes.collections)
+    assert all(
+        dots.get_linewidth()[0] > 0 and max(dots.get_edgecolor()[0][:3]) < 0.6
+        for dots in axes.collections
+    )
 
 
 @pytest.mark.parametrize("labels", [[0, 1] * 3, [5, 6] * 3, [0, 4] * 3])
@@ -31,8 +34,15 @@ def test_other_names_are_only_told_apart(labels):
 
 def test_the_method_the_models_and_the_domains_are_named():
     labels = {"gender": [0, 1] * 3, "color": [2, 3, 4] * 2}
-    figure = plot_features("leaflearn", [POINTS, POINTS], labels, CLASSES, ["model for color", "model for gender"])
+    figure = plot_features(
+        "leaflearn", [POINTS, POINTS], labels, CLASSES, ["model for color", "model for gender"]
+    )
     assert figure.get_suptitle() == "leaflearn"
-    assert [axes.get_ylabel() for axes in figure.axes] == ["model for color", "", "model for gender", ""]
+    assert [axes.get_ylabel() for axes in figure.axes] == [
+        "model for color",
+        "",
+        "model for gender",
+        "",
+    ]
     assert [axes.get_title("left") for axes in figure.axes] == ["by gender", "by color", "", ""]
     assert [bool(axes.get_legend()) for axes in figure.axes] == [False, False, True, True]

@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from leaflearn.benchmark.figures.iteration_panels import Moment, Training, choose_moments, match_curves, plot_training
+from leaflearn.benchmark.figures.iteration_panels import (
+    Moment,
+    Training,
+    choose_moments,
+    match_curves,
+    plot_training,
+)
 from leaflearn.plot.style import INK, PALETTE
 
 X = np.linspace(0, 1, 11)
@@ -22,11 +28,18 @@ def test_curves_and_points_have_the_colour_of_the_function_that_their_context_st
     functions = np.stack([2.0 + 0 * X, 0.0 * X])
     found = match_curves(moment(0.1, 5.0, 1.9).curves, functions)
     assert found == [1, -1, 0]
-    first = plot_training(Training("LEAF", [moment(0.1, 5.0, 1.9)], ("high", "low"), found), [0]).axes[0]
+    first = plot_training(
+        Training("LEAF", [moment(0.1, 5.0, 1.9)], ("high", "low"), found), [0]
+    ).axes[0]
     assert [line.get_color() for line in lines_of(first)] == [PALETTE[1], INK, PALETTE[0]]
     (dots,) = first.collections
-    drawn = {float(x): tuple(color) for (x, _), color in zip(dots.get_offsets(), dots.get_facecolors(), strict=True)}
-    assert [drawn[x][:3] for x in POINTS[:, 0]] == [pytest.approx(rgb(color)) for color in (PALETTE[1], INK, PALETTE[0])]
+    drawn = {
+        float(x): tuple(color)
+        for (x, _), color in zip(dots.get_offsets(), dots.get_facecolors(), strict=True)
+    }
+    assert [drawn[x][:3] for x in POINTS[:, 0]] == [
+        pytest.approx(rgb(color)) for color in (PALETTE[1], INK, PALETTE[0])
+    ]
 
 
 def rgb(color):
@@ -34,19 +47,29 @@ def rgb(color):
 
 
 def test_the_picture_says_whose_training_it_is_and_which_colour_is_which():
-    figure = plot_training(Training("leaflearn", [moment(0.0, 1.0, 2.0)], ("low", "middle", "high"), [0, 1, 2]), [0])
+    figure = plot_training(
+        Training("leaflearn", [moment(0.0, 1.0, 2.0)], ("low", "middle", "high"), [0, 1, 2]), [0]
+    )
     assert figure.get_suptitle() == "leaflearn"
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["low", "middle", "high"]
 
 
 def test_a_curve_above_another_lets_it_be_seen():
-    axes = plot_training(Training("LEAF", [moment(0.0, 0.01, 1.0)], ("a", "b", "c"), [0, 1, 2]), [0]).axes[0]
+    axes = plot_training(
+        Training("LEAF", [moment(0.0, 0.01, 1.0)], ("a", "b", "c"), [0, 1, 2]), [0]
+    ).axes[0]
     assert [line.is_dashed() for line in lines_of(axes)] == [False, True, False]
 
 
 def test_points_lie_on_top_of_curves():
-    axes = plot_training(Training("LEAF", [moment(0.0, 1.0, 2.0)], ("a", "b", "c"), [0, 1, 2]), [0]).axes[0]
-    assert all(dots.get_zorder() > line.get_zorder() for dots in axes.collections for line in lines_of(axes))
+    axes = plot_training(
+        Training("LEAF", [moment(0.0, 1.0, 2.0)], ("a", "b", "c"), [0, 1, 2]), [0]
+    ).axes[0]
+    assert all(
+        dots.get_zorder() > line.get_zorder()
+        for dots in axes.collections
+        for line in lines_of(axes)
+    )
 
 
 def test_moments_are_shown_while_any_training_moves_and_then_the_last():

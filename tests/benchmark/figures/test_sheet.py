@@ -23,7 +23,10 @@ LONG = (
 
 def make_set(*tests, classes=None, name="mine", names=("shape", "paint", "size")):
     """One domain for each pair of inputs and targets."""
-    domains = [Domain(names[d], train=Examples(x, y), test=Examples(x, y)) for d, (x, y) in enumerate(tests)]
+    domains = [
+        Domain(names[d], train=Examples(x, y), test=Examples(x, y))
+        for d, (x, y) in enumerate(tests)
+    ]
     return DomainSet(name, tuple(domains), n_groups=4, group_size=2, classes=classes)
 
 
@@ -60,8 +63,12 @@ def test_beneath_each_picture_is_what_every_domain_answers_in_its_colour(picture
     rows = rows_of(figure, 40)
     assert len(set(rows)) == 24
     assert all(len(axes.images) == 1 for axes in figure.axes)
-    assert answers_of(figure) == [[f"class {row % 10}", f"class {10 + row * 3 % 8}"] for row in rows]
-    assert all([text.get_color() for text in axes.texts] == list(PALETTE[:2]) for axes in figure.axes)
+    assert answers_of(figure) == [
+        [f"class {row % 10}", f"class {10 + row * 3 % 8}"] for row in rows
+    ]
+    assert all(
+        [text.get_color() for text in axes.texts] == list(PALETTE[:2]) for axes in figure.axes
+    )
 
 
 def test_the_seed_chooses_the_pictures(pictures):
@@ -76,15 +83,22 @@ def test_rare_labels_occur_too():
     rare[100:118] = np.arange(1, 19)  # one picture each
     other[500:505] = np.arange(31, 36)
     x = make_pictures(n)
-    said = answers_of(draw_sheet(make_set((x, rare), (x, other), classes=tuple(map(str, range(36))))))
+    said = answers_of(
+        draw_sheet(make_set((x, rare), (x, other), classes=tuple(map(str, range(36)))))
+    )
     assert {answers[0] for answers in said} == set(map(str, range(19)))
     assert {answers[1] for answers in said} == set(map(str, range(30, 36)))
 
 
 def test_no_combination_of_labels_comes_twice_before_all_have_come():
     row = np.arange(800)
-    x, labels = make_pictures(800), (row % 4 * (row > 700), 4 + row // 4 % 6 * (row > 700))  # mostly the same combination
-    said = answers_of(draw_sheet(make_set((x, labels[0]), (x, labels[1]), classes=tuple(map(str, range(10))))))
+    x, labels = (
+        make_pictures(800),
+        (row % 4 * (row > 700), 4 + row // 4 % 6 * (row > 700)),
+    )  # mostly the same combination
+    said = answers_of(
+        draw_sheet(make_set((x, labels[0]), (x, labels[1]), classes=tuple(map(str, range(10)))))
+    )
     assert len(set(map(tuple, said))) == 24
 
 
@@ -98,8 +112,15 @@ def test_pictures_of_one_domain_only_stand_in_rows_of_that_domain():
     n = 40
     mine, yours = make_pictures(n), make_pictures(n)
     labels = np.arange(n) % 2
-    figure = draw_sheet(make_set((mine, labels), (yours, 1 - labels), classes=("negative", "positive")))
-    assert [axes.get_ylabel() for axes in figure.axes if axes.get_ylabel()] == ["shape", "shape", "paint", "paint"]
+    figure = draw_sheet(
+        make_set((mine, labels), (yours, 1 - labels), classes=("negative", "positive"))
+    )
+    assert [axes.get_ylabel() for axes in figure.axes if axes.get_ylabel()] == [
+        "shape",
+        "shape",
+        "paint",
+        "paint",
+    ]
     for axes, row, said in zip(figure.axes, rows_of(figure, n), answers_of(figure), strict=True):
         in_first_half = axes.get_position().y0 > figure.axes[12].get_position().y1
         is_positive = (row % 2 == 1) == in_first_half
@@ -120,7 +141,11 @@ def test_pictures_are_the_right_way_round_and_undistorted():
 
 def test_grey_pictures_kept_as_bytes():
     stored = np.full((3, 1, 8, 8), 51, dtype=np.uint8)
-    image = draw_sheet(make_set((Pictures(stored), np.arange(3)), classes=tuple("abc"))).axes[1].images[0]
+    image = (
+        draw_sheet(make_set((Pictures(stored), np.arange(3)), classes=tuple("abc")))
+        .axes[1]
+        .images[0]
+    )
     assert np.asarray(image.get_array()) == pytest.approx(np.full((8, 8), 0.2))
     assert image.get_clim() == (0.0, 1.0)  # not stretched to what is there
     assert image.get_cmap().name == "gray"
@@ -129,20 +154,37 @@ def test_grey_pictures_kept_as_bytes():
 @pytest.mark.parametrize("together", [True, False])
 def test_long_answers_overlap_nothing(together):
     x, y = make_pictures(40), np.arange(40) % len(LONG)
-    figure = draw_sheet(make_set((x, y), (x if together else x.copy(), (y + 1) % len(LONG)), classes=LONG))
+    figure = draw_sheet(
+        make_set((x, y), (x if together else x.copy(), (y + 1) % len(LONG)), classes=LONG)
+    )
     FigureCanvasAgg(figure).draw()
     labels = [axes.yaxis.label for axes in figure.axes if axes.get_ylabel()]
     texts = [*figure.texts, *labels, *(text for axes in figure.axes for text in axes.texts)]
-    boxes = [artist.get_window_extent() for artist in (*texts, *(axes.patch for axes in figure.axes))]
-    overlaps = [(a, b) for i, a in enumerate(boxes) for b in boxes[:i] if a.padded(-1).overlaps(b.padded(-1))]
+    boxes = [
+        artist.get_window_extent() for artist in (*texts, *(axes.patch for axes in figure.axes))
+    ]
+    overlaps = [
+        (a, b)
+        for i, a in enumerate(boxes)
+        for b in boxes[:i]
+        if a.padded(-1).overlaps(b.padded(-1))
+    ]
     assert overlaps == []
-    assert all(box.x0 >= 0 and box.y0 >= 0 and box.x1 <= figure.bbox.x1 and box.y1 <= figure.bbox.y1 for box in boxes)
+    assert all(
+        box.x0 >= 0 and box.y0 >= 0 and box.x1 <= figure.bbox.x1 and box.y1 <= figure.bbox.y1
+        for box in boxes
+    )
     assert {" ".join(text.get_text().split()) for text in texts} >= set(LONG[:4])
 
 
 def test_the_heading_names_the_set_its_domains_and_how_much_there_is():
     x = make_pictures(1234)
-    data = make_set((x, np.zeros(1234, int)), (x, np.ones(1234, int)), classes=("a", "b"), name="mine (simulated)")
+    data = make_set(
+        (x, np.zeros(1234, int)),
+        (x, np.ones(1234, int)),
+        classes=("a", "b"),
+        name="mine (simulated)",
+    )
     heading = [(text.get_text(), text.get_color()) for text in draw_sheet(data).texts]
     assert heading == [
         ("mine (simulated)", INK),
@@ -154,12 +196,16 @@ def test_the_heading_names_the_set_its_domains_and_how_much_there_is():
 def test_functions_are_curves_over_grey_examples():
     up, down = Function(lambda x: x, -1.0, 1.0), Function(lambda x: -x, -1.0, 1.0)
     backwards = Examples(down.grid(5).x[::-1], down.grid(5).y[::-1])
-    data = DomainSet("cross", (Domain("up", up, up.grid(9)), Domain("down", down, backwards)), 10, 2)
+    data = DomainSet(
+        "cross", (Domain("up", up, up.grid(9)), Domain("down", down, backwards)), 10, 2
+    )
     figure = draw_sheet(data)
     lines = figure.axes[0].lines
     assert [line.get_color() for line in lines] == list(PALETTE[:2])
     assert lines[0].get_ydata() == pytest.approx(np.linspace(-1, 1, 9))
-    assert lines[1].get_xydata() == pytest.approx(np.stack([np.linspace(-1, 1, 5), np.linspace(1, -1, 5)], axis=1))
+    assert lines[1].get_xydata() == pytest.approx(
+        np.stack([np.linspace(-1, 1, 5), np.linspace(1, -1, 5)], axis=1)
+    )
     dots = figure.axes[0].collections[0]
     assert np.abs(places(dots)[:, 0]) == pytest.approx(np.abs(places(dots)[:, 1]))
     assert to_hex(dots.get_facecolor()[0]) == FAINT.lower()
@@ -177,7 +223,9 @@ def test_clouds_of_numbers_have_a_panel_for_each_domain_and_output():
     assert [len(places(dot)) for dot in dots] == [2000, 90, 2000, 90]
     assert sorted(dots[1].get_array()) == pytest.approx(sorted(other_y[:, 0]))
     assert sorted(dots[3].get_array()) == pytest.approx(sorted(other_y[:, 1]))
-    assert dots[0].get_clim() == dots[1].get_clim() != dots[2].get_clim()  # in a row, a colour means the same
+    assert (
+        dots[0].get_clim() == dots[1].get_clim() != dots[2].get_clim()
+    )  # in a row, a colour means the same
     assert panels[0].get_xlim() == panels[1].get_xlim()  # and a place
 
 
@@ -189,30 +237,44 @@ def test_a_place_in_the_plane_keeps_its_target():
     rows = np.asarray(first.get_array()).astype(int)
     assert np.asarray(second.get_array()) == pytest.approx(-rows)
     standard = (x - x.mean(axis=0)) / x.std(axis=0)
-    assert np.linalg.norm(places(first), axis=1) == pytest.approx(np.linalg.norm(standard, axis=1)[rows])  # two inputs are only turned
+    assert np.linalg.norm(places(first), axis=1) == pytest.approx(
+        np.linalg.norm(standard, axis=1)[rows]
+    )  # two inputs are only turned
 
 
 def test_clouds_of_labels_name_few_labels_and_count_many():
     x, row = np.random.default_rng(0).normal(size=(60, 5)), np.arange(60)
-    figure = draw_sheet(make_set((x, row % 3), (x, 3 + row % 20), classes=tuple(f"class {label}" for label in range(23))))
+    figure = draw_sheet(
+        make_set(
+            (x, row % 3), (x, 3 + row % 20), classes=tuple(f"class {label}" for label in range(23))
+        )
+    )
     few, many = figure.axes
     assert [text.get_text() for text in few.get_legend().texts] == ["class 0", "class 1", "class 2"]
     assert many.get_legend() is None
     assert many.get_xlabel() == "20 labels, each of its own colour"
-    assert places(few.collections[0]) == pytest.approx(places(many.collections[0]))  # the same examples
+    assert places(few.collections[0]) == pytest.approx(
+        places(many.collections[0])
+    )  # the same examples
 
 
 def test_clouds_give_each_label_the_colour_of_its_name():
     x = np.linspace(-1.0, 1.0, 40)[:, None]
-    axes = draw_sheet(make_set((x, (np.abs(x[:, 0]) > 0.5).astype(int)), classes=("inside", "outside"))).axes[0]
+    axes = draw_sheet(
+        make_set((x, (np.abs(x[:, 0]) > 0.5).astype(int)), classes=("inside", "outside"))
+    ).axes[0]
     dots, *named = axes.collections
     assert [text.get_text() for text in axes.get_legend().texts] == ["inside", "outside"]
     is_inside = np.abs(places(dots)[:, 0]) < np.median(np.abs(places(dots)[:, 0]))
-    assert dots.get_facecolor() == pytest.approx(np.where(is_inside[:, None], *(name.get_facecolor() for name in named)))
+    assert dots.get_facecolor() == pytest.approx(
+        np.where(is_inside[:, None], *(name.get_facecolor() for name in named))
+    )
 
 
 def test_one_input_with_labels_still_has_a_plane():
-    figure = draw_sheet(make_set((np.arange(6.0)[:, None], np.arange(6) % 2), classes=("even", "odd")))
+    figure = draw_sheet(
+        make_set((np.arange(6.0)[:, None], np.arange(6) % 2), classes=("even", "odd"))
+    )
     assert figure.axes[0].collections[0].get_offsets().shape == (6, 2)
 
 

@@ -51,7 +51,9 @@ def test_labels_are_filled_or_hollow():
     filled, hollow = axes.collections
     assert len(filled.get_offsets()) == int((shown.sample.y[:1200] > 0).sum())
     assert len(hollow.get_facecolor()) == 0
-    assert {to_hex(color) for color in hollow.get_edgecolor()} == {color.lower() for color in PALETTE[:2]}
+    assert {to_hex(color) for color in hollow.get_edgecolor()} == {
+        color.lower() for color in PALETTE[:2]
+    }
 
 
 def test_rows_in_the_right_context_lie_on_lines_and_others_do_not():

@@ -21,13 +21,29 @@ def clusters(seed, n_rows=240):
     generator = np.random.default_rng(seed)
     cluster = generator.integers(6, size=n_rows)
     angle = 2 * np.pi * cluster / 6
-    x = np.stack([np.cos(angle), np.sin(angle)], axis=1) * 3 + generator.normal(scale=0.2, size=(n_rows, 2))
+    x = np.stack([np.cos(angle), np.sin(angle)], axis=1) * 3 + generator.normal(
+        scale=0.2, size=(n_rows, 2)
+    )
     y = torch.from_numpy(np.stack([cluster, 6 + cluster // 3], axis=1))
-    return torch.from_numpy(x.astype(np.float32)), y, torch.from_numpy(generator.integers(2, size=n_rows))
+    return (
+        torch.from_numpy(x.astype(np.float32)),
+        y,
+        torch.from_numpy(generator.integers(2, size=n_rows)),
+    )
 
 
 def problem_of(n_rows=240, seed=0):
-    return Problem((2,), 8, True, 2, 100, n_rows, lambda n_outputs: mlp(2, n_outputs, (32,)), lambda n_rows: None, seed)
+    return Problem(
+        (2,),
+        8,
+        True,
+        2,
+        100,
+        n_rows,
+        lambda n_outputs: mlp(2, n_outputs, (32,)),
+        lambda n_rows: None,
+        seed,
+    )
 
 
 def learn_epoch(method, x, y, rows):
@@ -40,11 +56,15 @@ def learn_epoch(method, x, y, rows):
 @pytest.mark.parametrize("seed", range(4))
 def test_one_label_each_labels_two_moons(seed):
     x, moon = make_moons(300, noise=0.04, random_state=seed)
-    on_sphere = np.column_stack([x - x.mean(axis=0), np.ones(len(x))])  # neighbours in the plane are neighbours in direction
+    on_sphere = np.column_stack(
+        [x - x.mean(axis=0), np.ones(len(x))]
+    )  # neighbours in the plane are neighbours in direction
     labels = np.zeros((300, 2), dtype=bool)
     tops = np.array([[0.0, 1.0], [1.0, -0.5]])  # the middle of each moon
     labels[np.square(x[:, None] - tops).sum(axis=-1).argmin(axis=0), [0, 1]] = True
-    assert (diffuse(on_sphere, labels, n_neighbors=8, alpha=0.99).argmax(axis=1) == moon).mean() > 0.95
+    assert (
+        diffuse(on_sphere, labels, n_neighbors=8, alpha=0.99).argmax(axis=1) == moon
+    ).mean() > 0.95
 
 
 def test_what_spreads_solves_the_system():
@@ -61,10 +81,20 @@ def test_what_spreads_solves_the_system():
 
 
 def test_a_frequent_label_does_not_drown_a_rare_one():
-    angle = np.concatenate([np.random.default_rng(0).normal(0.3, 0.1, 200), np.random.default_rng(1).normal(1.3, 0.1, 20)])
+    angle = np.concatenate(
+        [
+            np.random.default_rng(0).normal(0.3, 0.1, 200),
+            np.random.default_rng(1).normal(1.3, 0.1, 20),
+        ]
+    )
     labels = np.zeros((220, 2), dtype=bool)
     labels[:150, 0], labels[200, 1] = True, True
-    assert diffuse(np.column_stack([np.cos(angle), np.sin(angle)]), labels, alpha=0.99)[200:].argmax(axis=1).tolist() == [1] * 20
+    assert (
+        diffuse(np.column_stack([np.cos(angle), np.sin(angle)]), labels, alpha=0.99)[200:]
+        .argmax(axis=1)
+        .tolist()
+        == [1] * 20
+    )
 
 
 def test_a_row_that_nothing_is_known_of_is_tied_to_nothing():
@@ -77,7 +107,9 @@ def test_a_row_that_nothing_is_known_of_is_tied_to_nothing():
 def test_missing_labels_come_from_inputs_that_look_alike(seed):
     x, y, told = clusters(seed)
     method = make_method("label-prop", n_neighbors=10)
-    method.prepare(dataclasses.replace(problem_of(seed=seed), optimizer=partial(sgd, learning_rate=0.2)))
+    method.prepare(
+        dataclasses.replace(problem_of(seed=seed), optimizer=partial(sgd, learning_rate=0.2))
+    )
     rows, y_given = torch.arange(240), y.gather(1, told[:, None])[:, 0]
     for _ in range(20):
         learn_epoch(method, x, y_given, rows)
@@ -126,11 +158,15 @@ def test_labels_that_were_ever_given_stay_even_if_there_are_too_many():
 def test_a_method_goes_on_from_its_state():
     x, y, _ = clusters(0)
     rows = torch.arange(240)
-    first, second = (make_method("label-prop", n_neighbors=10, rounds_every=2, most_rows=150) for _ in range(2))
+    first, second = (
+        make_method("label-prop", n_neighbors=10, rounds_every=2, most_rows=150) for _ in range(2)
+    )
     first.prepare(problem_of())
     second.prepare(problem_of(seed=1))
     learn_epoch(first, x, y[:, 0], rows)
-    first.update(Batches(x[:40], y[:40, 1], rows[:40], index=rows[:40]))  # in the middle of an epoch
+    first.update(
+        Batches(x[:40], y[:40, 1], rows[:40], index=rows[:40])
+    )  # in the middle of an epoch
     second.load_state_dict(first.state_dict())
     for method in (first, second):
         learn_epoch(method, x, y[:, 0], rows[40:])
@@ -156,5 +192,8 @@ def test_certainty_is_measured_against_the_number_of_missing_labels():
 
 def test_inputs_that_are_drawn_anew_are_refused():
     problem = dataclasses.replace(problem_of(), n_rows=None)
-    with pytest.raises(ValueError, match=r"^label-prop remembers .*; choose a data set with a fixed training set\.$"):
+    with pytest.raises(
+        ValueError,
+        match=r"^label-prop remembers .*; choose a data set with a fixed training set\.$",
+    ):
         make_method("label-prop").prepare(problem)

@@ -23,9 +23,16 @@ def hierarchy(seed):
         return (centers[of_class] + 0.3 * rng.normal(size=(n, 300))).astype(np.float32), of_class
 
     (x, c), (x_test, c_test) = draw(4000), draw(500)
-    called = [("superclass", lambda c: c // (N_CLASSES // N_SUPERCLASSES)), ("class", lambda c: c + N_SUPERCLASSES)]
-    domains = tuple(Domain(name, Examples(x, call(c)), Examples(x_test, call(c_test))) for name, call in called)
-    return DomainSet("clusters", domains, 2000, 2, classes=tuple(map(str, range(N_CLASSES + N_SUPERCLASSES))))
+    called = [
+        ("superclass", lambda c: c // (N_CLASSES // N_SUPERCLASSES)),
+        ("class", lambda c: c + N_SUPERCLASSES),
+    ]
+    domains = tuple(
+        Domain(name, Examples(x, call(c)), Examples(x_test, call(c_test))) for name, call in called
+    )
+    return DomainSet(
+        "clusters", domains, 2000, 2, classes=tuple(map(str, range(N_CLASSES + N_SUPERCLASSES)))
+    )
 
 
 @pytest.mark.parametrize("seed", [0, 1])

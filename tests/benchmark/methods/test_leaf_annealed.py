@@ -17,7 +17,13 @@ def prepare(domains, n_epochs, n_extra=0, n_peeked=400, **sampling):
     """A method that has learnt nothing, what it will learn from, and the problem."""
     sampler = BilevelSampler(domains, groups_per_step=32, random_state=0, **sampling)
     method = make_method("leaf-annealed", n_peeked=n_peeked, n_extra=n_extra)
-    problem = describe(sampler, make_network({"name": "mlp", "hidden": [16]}, domains.input_shape), n_epochs, 0, QUICK)
+    problem = describe(
+        sampler,
+        make_network({"name": "mlp", "hidden": [16]}, domains.input_shape),
+        n_epochs,
+        0,
+        QUICK,
+    )
     method.prepare(problem)
     return method, sampler, problem
 
@@ -40,7 +46,9 @@ def test_the_start_tells_the_contexts_at_first_and_the_networks_later():
     method, sampler, problem = prepare(DATASETS["functions"](), 10, group_size=2)
     batches, truth = next(iter(sampler.epoch(0)))
     assert allocation_agreement(method.contexts(batches), truth.domain) > 0.9
-    assert allocation_agreement(explain_best(method, batches), truth.domain) < 0.7, "networks that have learnt nothing know nothing"
+    assert allocation_agreement(explain_best(method, batches), truth.domain) < 0.7, (
+        "networks that have learnt nothing know nothing"
+    )
     method.n_updates = problem.n_steps
     assert torch.equal(method.contexts(batches), explain_best(method, batches))
 
@@ -49,17 +57,23 @@ def test_one_row_of_another_context_does_not_outvote_its_group(monkeypatch):
     method, sampler, problem = prepare(clusters(), 10)
     method.n_updates = problem.n_steps
     batches, _ = next(iter(sampler.epoch(0)))
-    is_stranger = torch.arange(len(batches.group)) % 4 == 3  # the last of each group of four
-    losses = torch.stack([torch.where(is_stranger, 50.0, 0.1), torch.where(is_stranger, 0.1, 9.0)])
+    is_outlier = torch.arange(len(batches.group)) % 4 == 3  # the last of each group of four
+    losses = torch.stack([torch.where(is_outlier, 50.0, 0.1), torch.where(is_outlier, 0.1, 9.0)])
     monkeypatch.setattr(leaf_annealed, "score_rows", lambda *_: losses)
     assert method.contexts(batches).tolist() == [0] * batches.n_groups
 
 
-@pytest.mark.parametrize(("name", "group_size"), [("colored-digits", 1), ("colored-digits", 4), ("functions", 2)])
+@pytest.mark.parametrize(
+    ("name", "group_size"), [("colored-digits", 1), ("colored-digits", 4), ("functions", 2)]
+)
 def test_a_model_for_which_there_is_no_context_never_learns(name, group_size):
-    method, sampler, problem = prepare(DATASETS[name](), 10, n_extra=1, n_peeked=1500, group_size=group_size)
+    method, sampler, problem = prepare(
+        DATASETS[name](), 10, n_extra=1, n_peeked=1500, group_size=group_size
+    )
     (idle,) = method.is_idle.nonzero().flatten().tolist()
-    method.n_updates = problem.n_steps // 2  # by now the networks allocate, and those that have learnt nothing all explain some rows best
+    method.n_updates = (
+        problem.n_steps // 2
+    )  # by now the networks allocate, and those that have learnt nothing all explain some rows best
     batches, _ = next(iter(sampler.epoch(0)))
     assert (explain_best(method, batches) == idle).any()
     assert idle not in method.contexts(batches)

@@ -13,11 +13,23 @@ from leaflearn.core.batches import Batches
 
 
 def small_network(n_outputs: int) -> nn.Module:
-    return nn.Sequential(nn.Linear(1, 24), nn.Tanh(), nn.Linear(24, 24), nn.Tanh(), nn.Linear(24, n_outputs))
+    return nn.Sequential(
+        nn.Linear(1, 24), nn.Tanh(), nn.Linear(24, 24), nn.Tanh(), nn.Linear(24, n_outputs)
+    )
 
 
 def problem(seed: int = 0, network: Callable[[int], nn.Module] = small_network) -> Problem:
-    return Problem((1,), 1, False, 3, 100, None, network, lambda n_rows: sines(n_rows, 1, torch.Generator()), seed)
+    return Problem(
+        (1,),
+        1,
+        False,
+        3,
+        100,
+        None,
+        network,
+        lambda n_rows: sines(n_rows, 1, torch.Generator()),
+        seed,
+    )
 
 
 def sines(n_groups: int, size: int, generator: torch.Generator) -> Batches:
@@ -59,7 +71,9 @@ def test_it_learns_a_start_from_which_a_new_sine_is_near(seed: int) -> None:
 
 def halved(rows: Batches) -> tuple[Batches, Batches]:
     n = len(rows.x) // 2
-    return Batches(rows.x[:n], rows.y[:n], rows.group[:n]), Batches(rows.x[n:], rows.y[n:], rows.group[n:])
+    return Batches(rows.x[:n], rows.y[:n], rows.group[:n]), Batches(
+        rows.x[n:], rows.y[n:], rows.group[n:]
+    )
 
 
 def outer_gradient(method: MAML, batches: Batches) -> list[Tensor]:
@@ -67,7 +81,9 @@ def outer_gradient(method: MAML, batches: Batches) -> list[Tensor]:
     method.optimizer = torch.optim.SGD(method.network.parameters(), lr=1.0)
     before = [parameter.detach().clone() for parameter in method.network.parameters()]
     method.update(batches)
-    return [old - new.detach() for old, new in zip(before, method.network.parameters(), strict=True)]
+    return [
+        old - new.detach() for old, new in zip(before, method.network.parameters(), strict=True)
+    ]
 
 
 def looped_gradient(method: MAML, batches: Batches, create_graph: bool) -> list[Tensor]:
@@ -79,8 +95,13 @@ def looped_gradient(method: MAML, batches: Batches, create_graph: bool) -> list[
         n = len(x) // 2
         fast = start
         for _ in range(method.inner_steps):
-            slopes = torch.autograd.grad(run_by_hand(fast, x[:n], y[:n]), fast, create_graph=create_graph)
-            fast = [value - method.inner_learning_rate * slope for value, slope in zip(fast, slopes, strict=True)]
+            slopes = torch.autograd.grad(
+                run_by_hand(fast, x[:n], y[:n]), fast, create_graph=create_graph
+            )
+            fast = [
+                value - method.inner_learning_rate * slope
+                for value, slope in zip(fast, slopes, strict=True)
+            ]
         total = total + run_by_hand(fast, x[n:], y[n:]) / batches.n_groups
     return list(torch.autograd.grad(total, start))
 
@@ -95,11 +116,15 @@ def ragged() -> Batches:
     """Groups of 2, 5 and 4 rows, shuffled."""
     group = torch.tensor([0, 1, 2, 1, 1, 2, 0, 1, 2, 1, 2])
     generator = torch.Generator().manual_seed(1)
-    return Batches(torch.randn(11, 1, generator=generator), torch.randn(11, 1, generator=generator), group)
+    return Batches(
+        torch.randn(11, 1, generator=generator), torch.randn(11, 1, generator=generator), group
+    )
 
 
 @pytest.mark.parametrize("order", [1, 2])
-@pytest.mark.parametrize("batches", [sines(5, 4, torch.Generator().manual_seed(0)), ragged()], ids=["even", "ragged"])
+@pytest.mark.parametrize(
+    "batches", [sines(5, 4, torch.Generator().manual_seed(0)), ragged()], ids=["even", "ragged"]
+)
 def test_all_groups_at_once_are_one_group_after_the_other(order: int, batches: Batches) -> None:
     method = prepared(order=order, inner_learning_rate=0.2, inner_steps=3)
     by_loop = looped_gradient(method, batches, create_graph=order == 2)
@@ -109,7 +134,9 @@ def test_all_groups_at_once_are_one_group_after_the_other(order: int, batches: B
 
 def test_the_second_order_is_not_the_first() -> None:
     batches = sines(5, 4, torch.Generator().manual_seed(0))
-    first, second = (outer_gradient(prepared(order=order, inner_learning_rate=0.2), batches) for order in (1, 2))
+    first, second = (
+        outer_gradient(prepared(order=order, inner_learning_rate=0.2), batches) for order in (1, 2)
+    )
     apart = sum(float((a - b).square().sum()) for a, b in zip(first, second, strict=True))
     assert apart > 0.01 * sum(float(a.square().sum()) for a in first)
 
@@ -133,12 +160,18 @@ def test_an_answer_before_adapting_is_the_start_itself() -> None:
 
 def test_a_group_of_one_row_is_refused() -> None:
     single = Batches(torch.zeros(3, 1), torch.zeros(3, 1), torch.tensor([0, 0, 1]))
-    with pytest.raises(ValueError, match=r"The smallest of 2 groups has 1 rows, but a meta-learner needs at least 2.*group_size=4"):
+    with pytest.raises(
+        ValueError,
+        match=r"The smallest of 2 groups has 1 rows, but a meta-learner needs at least 2.*group_size=4",
+    ):
         prepared().update(single)
 
 
 def test_targets_of_a_wrong_shape_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"2 inputs to adapt to came with targets of shape \(2,\), but \(2, 1\) was expected"):
+    with pytest.raises(
+        ValueError,
+        match=r"2 inputs to adapt to came with targets of shape \(2,\), but \(2, 1\) was expected",
+    ):
         prepared().adapt(torch.zeros(2, 1), torch.zeros(2))
     with pytest.raises(ValueError, match="There are no rows to adapt to"):
         prepared().adapt(torch.zeros(0, 1), torch.zeros(0, 1))
@@ -150,7 +183,9 @@ def test_every_row_is_in_one_half_and_filled_up_rows_weigh_nothing() -> None:
     assert sorted([*parts.support.tolist(), *parts.query.tolist()]) == list(range(11))
     x, _, weight = as_table(batches, parts.query)
     assert weight.sum(1).tolist() == [1.0, 3.0, 2.0]
-    assert sorted(x[weight > 0].flatten().tolist()) == sorted(batches.x[parts.query].flatten().tolist())
+    assert sorted(x[weight > 0].flatten().tolist()) == sorted(
+        batches.x[parts.query].flatten().tolist()
+    )
 
 
 def test_settings_that_cannot_be_are_refused() -> None:
@@ -159,7 +194,13 @@ def test_settings_that_cannot_be_are_refused() -> None:
     with pytest.raises(ValueError, match="`optimizer` is 'rmsprop'"):
         make_method("maml", optimizer="rmsprop")
     with pytest.raises(ValueError, match="batch norm and dropout"):
-        MAML().prepare(problem(network=lambda n_outputs: nn.Sequential(nn.Linear(1, 4), nn.BatchNorm1d(4), nn.Linear(4, n_outputs))))
+        MAML().prepare(
+            problem(
+                network=lambda n_outputs: nn.Sequential(
+                    nn.Linear(1, 4), nn.BatchNorm1d(4), nn.Linear(4, n_outputs)
+                )
+            )
+        )
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "sgd"])

@@ -23,7 +23,9 @@ def trained(mixing, seed):
 @pytest.mark.parametrize("mixing", [0.0, 0.1])
 def test_the_share_of_strangers_is_learnt(mixing):
     methods = [trained(mixing, seed) for seed in range(2)]
-    assert np.mean([method.strangers.share for method in methods]) == pytest.approx(mixing, abs=0.03)
+    assert np.mean([method.strangers.share for method in methods]) == pytest.approx(
+        mixing, abs=0.03
+    )
     assert np.mean([method_errors(method, clusters())["best"] for method in methods]) < 0.02
 
 
@@ -39,7 +41,12 @@ def test_where_strangers_are_few_groups_are_taken_at_their_word():
     strangers.share = FEW / 2
     losses = torch.tensor([[0.1, 0.1, 0.1, 9.0], [9.0, 9.0, 9.0, 0.1]])
     context = torch.zeros(4, dtype=torch.long)
-    assert strangers.deal_rows(losses, context, torch.Generator().manual_seed(0)).tolist() == [0, 0, 0, 0]
+    assert strangers.deal_rows(losses, context, torch.Generator().manual_seed(0)).tolist() == [
+        0,
+        0,
+        0,
+        0,
+    ]
 
 
 def test_it_goes_on_with_the_share_it_had():

@@ -11,12 +11,26 @@ from leaflearn.benchmark.methods.modular import Modular, Rows, anneal
 from leaflearn.core.batches import Batches
 from leaflearn.engines.networks import mlp
 
-BASES = (torch.abs, lambda x: torch.sin(3 * x), lambda x: 1.0 - x)  # the domains are the sums of two of them
+BASES = (
+    torch.abs,
+    lambda x: torch.sin(3 * x),
+    lambda x: 1.0 - x,
+)  # the domains are the sums of two of them
 PAIRS = list(combinations(range(len(BASES)), 2))
 
 
 def problem(seed: int = 0, n_steps: int = 100) -> Problem:
-    return Problem((1,), 1, False, len(PAIRS), n_steps, None, lambda n: mlp(1, n), lambda n: sums(n, 1, torch.Generator())[0], seed)
+    return Problem(
+        (1,),
+        1,
+        False,
+        len(PAIRS),
+        n_steps,
+        None,
+        lambda n: mlp(1, n),
+        lambda n: sums(n, 1, torch.Generator())[0],
+        seed,
+    )
 
 
 def sums(n_groups: int, size: int, generator: torch.Generator) -> tuple[Batches, Tensor]:
@@ -58,21 +72,32 @@ def test_all_groups_are_searched_at_once_and_apart() -> None:
     rows = Rows(KnownModules()(batches.x), batches.y, batches.group, batches.n_groups)
     last, best = anneal(rows, 2, torch.logspace(0, -4, 100), torch.Generator().manual_seed(0))
     right = torch.tensor(PAIRS)[pair]
-    assert (best.sort().values == right).all(1).float().mean() > 0.9  # a search now and then ends where no single change helps
-    assert (last.sort().values == right).all(1).float().mean() > 0.9  # cold at the end, so it stays with what it found
+    assert (best.sort().values == right).all(
+        1
+    ).float().mean() > 0.9  # a search now and then ends where no single change helps
+    assert (last.sort().values == right).all(
+        1
+    ).float().mean() > 0.9  # cold at the end, so it stays with what it found
 
 
 def test_a_hot_search_wanders_and_a_cold_one_does_not() -> None:
     batches, _ = sums(60, 4, torch.Generator().manual_seed(5))
     rows = Rows(KnownModules()(batches.x), batches.y, batches.group, batches.n_groups)
     hot, cold = (
-        float(rows.loss(anneal(rows, 2, torch.full((100,), heat), torch.Generator().manual_seed(0))[0]).mean()) for heat in (1e6, 1e-3)
+        float(
+            rows.loss(
+                anneal(rows, 2, torch.full((100,), heat), torch.Generator().manual_seed(0))[0]
+            ).mean()
+        )
+        for heat in (1e6, 1e-3)
     )
     assert cold < 0.1 * hot
 
 
 def test_loss_of_a_group_is_the_mean_of_its_own_rows() -> None:
-    outputs = torch.tensor([[[0.0], [1.0], [2.0]], [[10.0], [20.0], [30.0]]])  # (2 modules, 3 rows, 1)
+    outputs = torch.tensor(
+        [[[0.0], [1.0], [2.0]], [[10.0], [20.0], [30.0]]]
+    )  # (2 modules, 3 rows, 1)
     rows = Rows(outputs, torch.zeros(3, 1), torch.tensor([1, 0, 1]), 2)
     assert rows.loss(torch.tensor([[0, 1], [0, 0]])).tolist() == [21.0**2, (0.0 + 4.0**2) / 2]
 
@@ -95,14 +120,23 @@ def test_it_learns_modules_whose_sums_beat_one_model(seed: int) -> None:
 def test_modules_learn_from_query_rows_alone() -> None:
     batches, _ = sums(8, 4, torch.Generator().manual_seed(0))
     is_query = torch.arange(len(batches.x)) % 4 >= 2
-    silent = Batches(batches.x, torch.where(is_query[:, None], torch.zeros(()), batches.y), batches.group)
+    silent = Batches(
+        batches.x, torch.where(is_query[:, None], torch.zeros(()), batches.y), batches.group
+    )
     method = prepared(n_modules=1)  # one structure only, so the support decides nothing
     before, told = [p.detach().clone() for p in method.modules.parameters()], prepared(n_modules=1)
-    other_support = Batches(batches.x, torch.where(is_query[:, None], torch.zeros(()), batches.y + 5), batches.group)
+    other_support = Batches(
+        batches.x, torch.where(is_query[:, None], torch.zeros(()), batches.y + 5), batches.group
+    )
     method.update(silent)
     told.update(other_support)
-    assert not all(torch.equal(a, b) for a, b in zip(before, method.modules.parameters(), strict=True))
-    assert all(torch.equal(a, b) for a, b in zip(told.modules.parameters(), method.modules.parameters(), strict=True))
+    assert not all(
+        torch.equal(a, b) for a, b in zip(before, method.modules.parameters(), strict=True)
+    )
+    assert all(
+        torch.equal(a, b)
+        for a, b in zip(told.modules.parameters(), method.modules.parameters(), strict=True)
+    )
 
 
 def test_asking_leaves_learning_as_it_is() -> None:
@@ -127,8 +161,26 @@ def test_before_adapting_it_answers_the_mean_of_all_structures() -> None:
 
 def test_modules_have_the_paper_s_sizes_and_the_problem_s_inputs() -> None:
     method = Modular()
-    method.prepare(Problem((2, 3), 4, False, 2, 10, None, lambda n: mlp(6, n), lambda n: sums(n, 1, torch.Generator())[0]))
-    assert [tuple(p.shape) for p in method.modules.modules()[0].parameters()] == [(16, 6), (16,), (16, 16), (16,), (4, 16), (4,)]
+    method.prepare(
+        Problem(
+            (2, 3),
+            4,
+            False,
+            2,
+            10,
+            None,
+            lambda n: mlp(6, n),
+            lambda n: sums(n, 1, torch.Generator())[0],
+        )
+    )
+    assert [tuple(p.shape) for p in method.modules.modules()[0].parameters()] == [
+        (16, 6),
+        (16,),
+        (16, 16),
+        (16,),
+        (4, 16),
+        (4,),
+    ]
     assert len(method.modules.modules()) == 5
     assert method.predict_each(torch.zeros(7, 2, 3)).shape == (7, 1, 4)
 
@@ -136,7 +188,10 @@ def test_modules_have_the_paper_s_sizes_and_the_problem_s_inputs() -> None:
 def test_a_group_of_one_row_and_a_rising_temperature_are_refused() -> None:
     with pytest.raises(ValueError, match="The smallest of 1 groups has 1 rows"):
         prepared().update(Batches(torch.zeros(1, 1), torch.zeros(1, 1), torch.tensor([0])))
-    with pytest.raises(ValueError, match=r"The temperature falls from 0.1 to 1.0, but `hot` must be at least `cold`"):
+    with pytest.raises(
+        ValueError,
+        match=r"The temperature falls from 0.1 to 1.0, but `hot` must be at least `cold`",
+    ):
         make_method("modular", hot=0.1, cold=1.0)
 
 

@@ -17,7 +17,9 @@ OWN = {"maml", "modular"}  # their optimizers are part of the method
 
 
 def prepared(name, **settings):
-    kind = {"regression": "functions", "classification": "colored-digits"}[sorted(METHODS[name].claims)[0]]
+    kind = {"regression": "functions", "classification": "colored-digits"}[
+        sorted(METHODS[name].claims)[0]
+    ]
     sampler = BilevelSampler(DATASETS[kind](), group_size=4)
     network = {
         "functions": lambda n: mlp(1, n, (8,)),

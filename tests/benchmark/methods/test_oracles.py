@@ -16,13 +16,27 @@ NOISE = 0.1
 
 
 def noisy_lines():
-    sources = {"rising": Function(lambda x: x, -1.0, 1.0, noise=NOISE), "falling": Function(lambda x: -x, -1.0, 1.0, noise=NOISE)}
-    return DomainSet("lines", tuple(Domain(name, source, source.grid(101)) for name, source in sources.items()), n_groups=320, group_size=4)
+    sources = {
+        "rising": Function(lambda x: x, -1.0, 1.0, noise=NOISE),
+        "falling": Function(lambda x: -x, -1.0, 1.0, noise=NOISE),
+    }
+    return DomainSet(
+        "lines",
+        tuple(Domain(name, source, source.grid(101)) for name, source in sources.items()),
+        n_groups=320,
+        group_size=4,
+    )
 
 
 def trained(name, domains, seed=0, n_epochs=15):
     sampler = BilevelSampler(domains, groups_per_step=16, random_state=seed)
-    problem = describe(sampler, lambda n_outputs: mlp(domains.input_shape[0], n_outputs, (16,)), n_epochs, seed, QUICK)
+    problem = describe(
+        sampler,
+        lambda n_outputs: mlp(domains.input_shape[0], n_outputs, (16,)),
+        n_epochs,
+        seed,
+        QUICK,
+    )
     method = make_method(name, **({"n_peeked": 400} if name == "leaf-annealed" else {}))
     train(method, sampler, problem, n_epochs)
     return method
@@ -34,7 +48,9 @@ def test_told_the_domain_it_learns_each_function_down_to_the_noise(shared):
     problem = describe(sampler, lambda n_outputs: mlp(1, n_outputs, (16,)), 15, optimizer=QUICK)
     oracle = make_method("mtl-oracle", shared=shared)
     history = train(oracle, sampler, problem, 15)
-    assert max(method_errors(oracle, sampler.domains)["best"]) < NOISE / 2  # of the functions themselves
+    assert (
+        max(method_errors(oracle, sampler.domains)["best"]) < NOISE / 2
+    )  # of the functions themselves
     assert history[-1]["loss"] == pytest.approx(NOISE**2, rel=0.3)  # of rows with noise
 
 
@@ -45,12 +61,18 @@ def test_told_all_labels_it_names_them_all():
 
 @pytest.mark.parametrize("name", ["leaf", "leaf-em", "leaf-extra", "leaf-annealed"])
 def test_groups_lead_to_the_lines_on_most_seeds(name):
-    worst = [max(method_errors(trained(name, noisy_lines(), seed), noisy_lines())["best"]) for seed in range(4)]
+    worst = [
+        max(method_errors(trained(name, noisy_lines(), seed), noisy_lines())["best"])
+        for seed in range(4)
+    ]
     assert np.median(worst) < NOISE
 
 
 def test_without_groups_labels_of_their_own_part_the_domains_on_most_seeds():
-    worst = [max(method_errors(trained("em-single", clusters(), seed, n_epochs=40), clusters())["best"]) for seed in range(5)]
+    worst = [
+        max(method_errors(trained("em-single", clusters(), seed, n_epochs=40), clusters())["best"])
+        for seed in range(5)
+    ]
     assert np.median(worst) < 0.1
 
 

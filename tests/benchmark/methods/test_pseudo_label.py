@@ -25,7 +25,9 @@ def clusters(seed, n_rows=360):
     generator = np.random.default_rng(seed)
     cluster = generator.integers(N_CLUSTERS, size=n_rows)
     angle = 2 * np.pi * cluster / N_CLUSTERS
-    x = np.stack([np.cos(angle), np.sin(angle)], axis=1) * 3 + generator.normal(scale=0.2, size=(n_rows, 2))
+    x = np.stack([np.cos(angle), np.sin(angle)], axis=1) * 3 + generator.normal(
+        scale=0.2, size=(n_rows, 2)
+    )
     return x.astype(np.float32), np.stack([cluster, N_CLUSTERS + cluster // 3], axis=1)
 
 
@@ -44,7 +46,10 @@ def problem_of(x, n_epochs=20):
 
 def two_domains(seed):
     (x, y), (x_test, y_test) = clusters(seed), clusters(seed + 100)
-    domains = tuple(Domain(name, Examples(x, y[:, d]), Examples(x_test, y_test[:, d])) for d, name in enumerate(("cluster", "half")))
+    domains = tuple(
+        Domain(name, Examples(x, y[:, d]), Examples(x_test, y_test[:, d]))
+        for d, name in enumerate(("cluster", "half"))
+    )
     return DomainSet("clusters", domains, n_groups=100, group_size=1, classes=CLASSES)
 
 
@@ -60,7 +65,10 @@ def test_missing_labels_are_filled_where_inputs_tell_them(seed):
     x, y, given = one_label_each(seed)
     method = make_method("pseudo-label")
     method.prepare(problem_of(x))
-    rows, y_given = torch.randperm(len(x), generator=torch.Generator().manual_seed(seed)), y.gather(1, given[:, None])[:, 0]
+    rows, y_given = (
+        torch.randperm(len(x), generator=torch.Generator().manual_seed(seed)),
+        y.gather(1, given[:, None])[:, 0],
+    )
     at_first = method.label_sets().gather(1, y.gather(1, 1 - given[:, None])).float().mean()
     changed = [learn_epoch(method, x, y_given, rows)["changed"] for _ in range(40)]
     missing = method.label_sets().gather(1, y.gather(1, 1 - given[:, None])).float().mean()
@@ -74,12 +82,20 @@ def test_missing_labels_are_filled_where_inputs_tell_them(seed):
 def test_the_answers_are_the_labels_of_both_domains():
     domains = two_domains(3)
     sampler = BilevelSampler(domains, groups_per_step=40)
-    problem = describe(sampler, lambda n_outputs: mlp(2, n_outputs, (32,)), n_epochs=20, optimizer=partial(sgd, learning_rate=0.2))
+    problem = describe(
+        sampler,
+        lambda n_outputs: mlp(2, n_outputs, (32,)),
+        n_epochs=20,
+        optimizer=partial(sgd, learning_rate=0.2),
+    )
     method = make_method("pseudo-label")
     train(method, sampler, problem, n_epochs=20)
     scores = method.predict_each(torch.from_numpy(np.asarray(domains.domains[0].test.x)))
     assert scores.shape == (360, 1, 8)
-    assert label_set_errors(scores[:, 0], [domain.test.y for domain in domains], n_domains=2).max() < 0.1
+    assert (
+        label_set_errors(scores[:, 0], [domain.test.y for domain in domains], n_domains=2).max()
+        < 0.1
+    )
 
 
 def test_labels_that_were_ever_given_stay_even_if_there_are_too_many():
@@ -111,7 +127,9 @@ def test_a_method_goes_on_from_its_state():
     first.prepare(problem_of(x))
     second.prepare(dataclasses.replace(problem_of(x), seed=1))
     learn_epoch(first, x, y[:, 0], rows)
-    first.update(Batches(x[:40], y[:40, 1], rows[:40], index=rows[:40]))  # in the middle of an epoch
+    first.update(
+        Batches(x[:40], y[:40, 1], rows[:40], index=rows[:40])
+    )  # in the middle of an epoch
     second.load_state_dict(first.state_dict())
     for method in (first, second):
         learn_epoch(method, x, y[:, 0], rows[40:])
@@ -126,7 +144,9 @@ def test_labels_drawn_at_random_stay_until_the_warm_up_is_over():
     learn_epoch(method, x, y[:, 0], rows)
     at_first = method.label_sets()
     assert learn_epoch(method, x, y[:, 0], rows)["changed"] == 1.0
-    assert not torch.equal(method.label_sets(), at_first)  # half of the run is over, and the labels are chosen for the first time
+    assert not torch.equal(
+        method.label_sets(), at_first
+    )  # half of the run is over, and the labels are chosen for the first time
     other = make_method("pseudo-label", warm_up=0.9)
     other.prepare(dataclasses.replace(problem_of(x), n_steps=36))
     for _ in range(3):
@@ -140,5 +160,8 @@ def test_fill_takes_no_more_labels_than_there_are():
 
 def test_inputs_that_are_drawn_anew_are_refused():
     problem = dataclasses.replace(problem_of(torch.zeros(3, 2)), n_rows=None)
-    with pytest.raises(ValueError, match=r"^pseudo-label remembers .*; choose a data set with a fixed training set\.$"):
+    with pytest.raises(
+        ValueError,
+        match=r"^pseudo-label remembers .*; choose a data set with a fixed training set\.$",
+    ):
         make_method("pseudo-label").prepare(problem)

@@ -15,18 +15,45 @@ N_CLASSES = 5
 
 
 def line(seed=0):
-    return Problem((1,), 1, False, 2, 300, None, lambda n_outputs: nn.Linear(1, n_outputs), lambda n_rows: rows_of(line(), n_rows), seed)
+    return Problem(
+        (1,),
+        1,
+        False,
+        2,
+        300,
+        None,
+        lambda n_outputs: nn.Linear(1, n_outputs),
+        lambda n_rows: rows_of(line(), n_rows),
+        seed,
+    )
 
 
 def flat(n_domains=3):
-    return Problem((4,), N_CLASSES, True, n_domains, 10, 20, lambda n_outputs: mlp(4, n_outputs, (8,)), lambda n_rows: rows_of(flat()))
+    return Problem(
+        (4,),
+        N_CLASSES,
+        True,
+        n_domains,
+        10,
+        20,
+        lambda n_outputs: mlp(4, n_outputs, (8,)),
+        lambda n_rows: rows_of(flat()),
+    )
 
 
 def pictures(n_domains=2):
     def network(n_outputs):
-        return nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 36, n_outputs))
+        return nn.Sequential(
+            nn.Conv2d(3, 4, 3),
+            nn.BatchNorm2d(4),
+            nn.ReLU(),
+            nn.Flatten(),
+            nn.Linear(4 * 36, n_outputs),
+        )
 
-    return Problem((3, 8, 8), N_CLASSES, True, n_domains, 10, 20, network, lambda n_rows: rows_of(pictures()))
+    return Problem(
+        (3, 8, 8), N_CLASSES, True, n_domains, 10, 20, network, lambda n_rows: rows_of(pictures())
+    )
 
 
 def rows_of(problem, n_rows=20, seed=0):
@@ -34,7 +61,9 @@ def rows_of(problem, n_rows=20, seed=0):
     x = torch.randn(n_rows, *problem.input_shape, generator=generator)
     if not problem.is_classification:
         return two_regions(n_rows, generator)[1]
-    return Batches(x, torch.randint(N_CLASSES, (n_rows,), generator=generator), torch.arange(n_rows) // 2)
+    return Batches(
+        x, torch.randint(N_CLASSES, (n_rows,), generator=generator), torch.arange(n_rows) // 2
+    )
 
 
 def two_regions(n_rows, generator):
@@ -59,7 +88,9 @@ def test_the_printed_gate_has_no_gradient_at_all(problem):
     method = prepared(problem())
     for seed in range(3):
         method.update(rows_of(problem(), seed=seed))
-        assert all(gradient is not None and not gradient.any() for gradient in gate_gradients(method))
+        assert all(
+            gradient is not None and not gradient.any() for gradient in gate_gradients(method)
+        )
 
 
 @pytest.mark.parametrize("problem", [line, flat, pictures])
@@ -95,7 +126,9 @@ def test_an_expert_learns_from_its_own_rows_only(gate):
     method = prepared(replace(line(), optimizer=partial(sgd, learning_rate=0.0)), gate=gate)
     nn.init.zeros_(method.gate.noise.weight)
     with torch.no_grad():
-        method.gate.clean.weight.copy_(torch.tensor([[1e3, 0.0], [-1e3, 0.0]]))  # the side decides, whatever the noise
+        method.gate.clean.weight.copy_(
+            torch.tensor([[1e3, 0.0], [-1e3, 0.0]])
+        )  # the side decides, whatever the noise
     batches = Batches(torch.ones(6, 1), torch.ones(6, 1), torch.arange(6))
     numbers = method.update(batches)
     first, second = method.models.parameters()[0].grad
@@ -117,7 +150,14 @@ def test_noise_reroutes_rows_while_learning_but_not_when_asked():
     joined = torch.ones(200, 2)
     noisy = method.gate(joined, method.generator).argmax(-1)
     assert 0 < noisy.double().mean() < 1
-    assert len(method.experts(Batches(torch.ones(200, 1), torch.ones(200, 1), torch.arange(200))).unique()) == 1
+    assert (
+        len(
+            method.experts(
+                Batches(torch.ones(200, 1), torch.ones(200, 1), torch.arange(200))
+            ).unique()
+        )
+        == 1
+    )
 
 
 def test_labels_become_planes_of_a_picture_and_columns_of_a_table():
@@ -125,7 +165,16 @@ def test_labels_become_planes_of_a_picture_and_columns_of_a_table():
     assert planes.shape == (2, 8, 8, 8)
     assert planes[0, 3 + 4].unique().tolist() == [1.0]
     assert planes[0].sum() == 64
-    assert join(torch.zeros(2, 3), torch.tensor([4, 1]), N_CLASSES)[1].tolist() == [0, 0, 0, 0, 1, 0, 0, 0]
+    assert join(torch.zeros(2, 3), torch.tensor([4, 1]), N_CLASSES)[1].tolist() == [
+        0,
+        0,
+        0,
+        0,
+        1,
+        0,
+        0,
+        0,
+    ]
     assert join(torch.zeros(1, 1), torch.tensor([[7.0, 8.0]])).tolist() == [[0.0, 7.0, 8.0]]
 
 
@@ -145,10 +194,17 @@ def test_a_run_goes_on_from_its_state_as_if_never_stopped(problem, gate):
     whole, resumed = prepared(problem(), gate=gate), prepared(problem(), gate=gate)
     whole.update(rows_of(problem()))
     resumed.load_state_dict(whole.state_dict())
-    assert [whole.update(rows_of(problem(), seed=1)) for _ in range(3)] == [resumed.update(rows_of(problem(), seed=1)) for _ in range(3)]
-    assert torch.equal(whole.predict_each(rows_of(problem()).x), resumed.predict_each(rows_of(problem()).x))
+    assert [whole.update(rows_of(problem(), seed=1)) for _ in range(3)] == [
+        resumed.update(rows_of(problem(), seed=1)) for _ in range(3)
+    ]
+    assert torch.equal(
+        whole.predict_each(rows_of(problem()).x), resumed.predict_each(rows_of(problem()).x)
+    )
 
 
 def test_an_unknown_gate_is_refused():
-    with pytest.raises(ValueError, match=r"`gate` is 'soft'; choose 'paper', which is as printed, or 'switch', which can learn."):
+    with pytest.raises(
+        ValueError,
+        match=r"`gate` is 'soft'; choose 'paper', which is as printed, or 'switch', which can learn.",
+    ):
         make_method("sparse-moe", gate="soft")

@@ -28,7 +28,15 @@ FIELDS = {
 
 
 def make_record(
-    task="functions", rule="default", seed=0, recovered=True, errors=(0.1, 0.1), seconds=1.0, converged=True, warnings=0, **more
+    task="functions",
+    rule="default",
+    seed=0,
+    recovered=True,
+    errors=(0.1, 0.1),
+    seconds=1.0,
+    converged=True,
+    warnings=0,
+    **more,
 ):
     return {
         "task": task, "rule": rule, "seed": seed, "recovered": recovered, "errors": list(errors), "seconds": seconds,
@@ -39,7 +47,9 @@ def make_record(
 @pytest.fixture(autouse=True)
 def glances(monkeypatch):
     """A task of ten groups, and rules that only have a glance at it."""
-    monkeypatch.setitem(TASKS, "tiny", replace(TASKS["functions"], name="tiny", n_groups=10, n_contexts=4))
+    monkeypatch.setitem(
+        TASKS, "tiny", replace(TASKS["functions"], name="tiny", n_groups=10, n_contexts=4)
+    )
     for rule, settings in list(RULES.items()):
         monkeypatch.setitem(RULES, rule, settings | GLANCE)
 
@@ -72,7 +82,12 @@ def go(records, tasks=("tiny",), rules=("default",), seeds=range(2), n_jobs=1):
 def test_a_run_records_what_was_run_and_what_came_out():
     record = run(TASKS["tiny"], "hard", 5)
     assert set(record) == FIELDS
-    assert (record["task"], record["rule"], record["seed"], record["recovered"]) == ("tiny", "hard", 5, False)
+    assert (record["task"], record["rule"], record["seed"], record["recovered"]) == (
+        "tiny",
+        "hard",
+        5,
+        False,
+    )
     assert len(record["errors"]) == 3
     assert json.loads(json.dumps(record)) == record
 
@@ -107,9 +122,14 @@ def test_the_number_of_contexts_can_be_left_to_the_estimator(monkeypatch):
         return original(self.set_params(n_contexts=2), *args, **more)
 
     monkeypatch.setattr(LeafRegressor, "fit", fit_two)
-    named = [run(TASKS["tiny"], "auto", 0)["rule"], run(TASKS["tiny"], "default", 0, n_contexts="auto")["rule"]]
+    named = [
+        run(TASKS["tiny"], "auto", 0)["rule"],
+        run(TASKS["tiny"], "default", 0, n_contexts="auto")["rule"],
+    ]
     assert (told, named) == (["auto", "auto"], ["auto", "default-auto"])
-    with pytest.raises(ValueError, match=r"^n_contexts='many' is not known; choose 'given' or 'auto'\.$"):
+    with pytest.raises(
+        ValueError, match=r"^n_contexts='many' is not known; choose 'given' or 'auto'\.$"
+    ):
         run(TASKS["tiny"], "default", 0, n_contexts="many")
 
 
@@ -120,14 +140,20 @@ def test_what_was_added_is_there_when_the_file_is_opened_again(records):
     for seed in range(3):
         records.add(make_record(seed=seed))
         assert len(records.path.read_text().splitlines()) == seed + 1
-    assert Records(records.path).all() == records.all() == [make_record(seed=seed) for seed in range(3)]
+    assert (
+        Records(records.path).all()
+        == records.all()
+        == [make_record(seed=seed) for seed in range(3)]
+    )
 
 
 @pytest.mark.parametrize("n_bytes", [1, 10, 60, -2])
 def test_a_last_line_that_was_cut_off_is_replaced_by_the_next(records, n_bytes):
     records.add(make_record(seed=0))
     whole = records.path.read_bytes()
-    records.path.write_bytes(whole + json.dumps(make_record(seed=1, init="é"), ensure_ascii=False).encode()[:n_bytes])
+    records.path.write_bytes(
+        whole + json.dumps(make_record(seed=1, init="é"), ensure_ascii=False).encode()[:n_bytes]
+    )
     again = Records(records.path)
     assert ("functions", "default", 1) not in again
     again.add(make_record(seed=2))
@@ -161,7 +187,9 @@ def test_two_commands_may_add_to_one_file(records):
 
 def test_the_records_of_november_can_be_read():
     folder = Path(__file__).parents[3] / "results" / "2026-11-16-recovery"
-    lines = {(line.task, line.rule): line for line in summarize(Records(folder / "records.jsonl").all())}
+    lines = {
+        (line.task, line.rule): line for line in summarize(Records(folder / "records.jsonl").all())
+    }
     assert (lines["rare", "hard"].successes, lines["rare", "hard"].runs) == (7, 20)
     assert lines["rare", "hard"].counted_right is None
 
@@ -172,7 +200,12 @@ def test_the_records_of_november_can_be_read():
 def test_what_is_recorded_is_not_run_again(records, fits):
     done, _ = fits
     go(records, rules=["default", "hard"])
-    assert [job[:3] for job in done] == [("tiny", "default", 0), ("tiny", "hard", 0), ("tiny", "default", 1), ("tiny", "hard", 1)]
+    assert [job[:3] for job in done] == [
+        ("tiny", "default", 0),
+        ("tiny", "hard", 0),
+        ("tiny", "default", 1),
+        ("tiny", "hard", 1),
+    ]
     done.clear()
     go(Records(records.path), rules=["default", "hard"], seeds=range(3))
     assert [job[:3] for job in done] == [("tiny", "default", 2), ("tiny", "hard", 2)]
@@ -210,7 +243,10 @@ def test_a_run_that_fails_says_which_one_it_was(records, monkeypatch):
     monkeypatch.setitem(RULES, "hard", {"learning_rate": 0})
     with pytest.raises(RuntimeError) as error:
         go(records, rules=["hard"], seeds=[3])
-    assert str(error.value) == "task tiny, rule hard, seed 3: learning_rate=0, but a positive number was expected."
+    assert (
+        str(error.value)
+        == "task tiny, rule hard, seed 3: learning_rate=0, but a positive number was expected."
+    )
 
 
 @pytest.fixture
@@ -219,7 +255,10 @@ def at_work():
     before = set(multiprocessing.active_children())
     endless = GLANCE | {"max_epochs": 10**7, "n_iter_no_change": None}
     with closing(
-        _run_in_processes([Job("functions-m50", "mine", 0, GLANCE), Job("functions-m50", "endless", 0, endless)], n_jobs=1)
+        _run_in_processes(
+            [Job("functions-m50", "mine", 0, GLANCE), Job("functions-m50", "endless", 0, endless)],
+            n_jobs=1,
+        )
     ) as coming:
         assert next(coming)["rule"] == "mine"
         assert "mine" not in RULES  # the settings went with the job
@@ -237,7 +276,10 @@ def test_a_process_that_is_killed_is_told_in_a_sentence(at_work):
     coming, processes = at_work
     for process in processes:
         process.kill()
-    with pytest.raises(OSError, match=r"^A process was ended from outside, perhaps for want of memory; .* Try fewer --jobs\.$"):
+    with pytest.raises(
+        OSError,
+        match=r"^A process was ended from outside, perhaps for want of memory; .* Try fewer --jobs\.$",
+    ):
         next(coming)
 
 
@@ -258,8 +300,13 @@ def rate_of(*records):
         ((0.15, 0.04), (0.14, 0.04), True, 0),  # the oracle shows that it can be done
     ],
 )
-def test_where_the_oracle_misses_too_its_error_is_the_measure(errors, oracle_errors, oracle_recovered, successes):
-    run, oracle = make_record(recovered=False, errors=errors), make_record(rule="oracle", recovered=oracle_recovered, errors=oracle_errors)
+def test_where_the_oracle_misses_too_its_error_is_the_measure(
+    errors, oracle_errors, oracle_recovered, successes
+):
+    run, oracle = (
+        make_record(recovered=False, errors=errors),
+        make_record(rule="oracle", recovered=oracle_recovered, errors=oracle_errors),
+    )
     assert rate_of(run, oracle) == successes
 
 
@@ -267,18 +314,30 @@ def test_only_the_oracle_of_the_same_task_and_seed_counts():
     run = make_record(recovered=False, errors=(0.2, 0.2))
     oracle = make_record(rule="oracle", recovered=False, errors=(0.2, 0.2))
     assert rate_of(run, oracle) == 1
-    assert rate_of(run) == rate_of(run, oracle | {"seed": 1}) == rate_of(run, oracle | {"task": "rare"}) == 0
+    assert (
+        rate_of(run)
+        == rate_of(run, oracle | {"seed": 1})
+        == rate_of(run, oracle | {"task": "rare"})
+        == 0
+    )
     assert rate_of(run | {"recovered": True, "errors": [9.0, 9.0]}, oracle) == 1
 
 
 @pytest.mark.parametrize(("successes", "runs"), [(0, 1), (0, 20), (7, 20), (20, 20), (99, 100)])
 def test_the_interval_is_wilsons(successes, runs):
-    (line,) = summarize([make_record(seed=seed, recovered=seed < successes) for seed in range(runs)])
+    (line,) = summarize(
+        [make_record(seed=seed, recovered=seed < successes) for seed in range(runs)]
+    )
     interval = binomtest(successes, runs).proportion_ci(method="wilson")
     assert (line.low, line.high) == pytest.approx((interval.low, interval.high))
     z, rate = 1.959964, successes / runs
-    center, half = rate + z**2 / (2 * runs), z * np.sqrt(rate * (1 - rate) / runs + z**2 / (4 * runs**2))
-    assert (line.low, line.high) == pytest.approx(((center - half) / (1 + z**2 / runs), (center + half) / (1 + z**2 / runs)), abs=1e-6)
+    center, half = (
+        rate + z**2 / (2 * runs),
+        z * np.sqrt(rate * (1 - rate) / runs + z**2 / (4 * runs**2)),
+    )
+    assert (line.low, line.high) == pytest.approx(
+        ((center - half) / (1 + z**2 / runs), (center + half) / (1 + z**2 / runs)), abs=1e-6
+    )
 
 
 def test_errors_costs_and_flags_are_counted_where_they_belong():
@@ -291,7 +350,9 @@ def test_errors_costs_and_flags_are_counted_where_they_belong():
     hard = [make_record(rule="hard", seed=seed, seconds=2.0) for seed in (0, 5)]
     oracle = make_record(rule="oracle", seed=2, errors=(0.3, 0.2))
     line, *others = summarize([*default, *hard, oracle])
-    assert [other.rule for other in others] == ["hard"]  # the oracle ran on the hardest seed only: no rate of its own
+    assert [other.rule for other in others] == [
+        "hard"
+    ]  # the oracle ran on the hardest seed only: no rate of its own
     assert line.worst_error == pytest.approx(0.5)
     assert (line.oracle_ratio, line.oracle_runs) == (pytest.approx(2.0), 1)
     assert line.cost == pytest.approx(4.0 / 2.0)
@@ -306,14 +367,26 @@ def test_an_oracle_that_ran_everywhere_has_a_line_judged_by_the_threshold_alone(
 
 
 def test_lines_come_in_the_order_of_the_suite_and_strangers_last():
-    records = [make_record(task, rule) for task in ("zebra", "rare", "functions") for rule in ("mine", "hard", "default")]
+    records = [
+        make_record(task, rule)
+        for task in ("zebra", "rare", "functions")
+        for rule in ("mine", "hard", "default")
+    ]
     lines = [(line.task, line.rule) for line in summarize(records)]
-    assert lines == [(task, rule) for task in ("functions", "rare", "zebra") for rule in ("default", "hard", "mine")]
+    assert lines == [
+        (task, rule)
+        for task in ("functions", "rare", "zebra")
+        for rule in ("default", "hard", "mine")
+    ]
 
 
 def test_markdown_has_a_row_for_each_line_and_a_cell_for_each_column():
     page = render_markdown(summarize([make_record(), make_record(rule="hard", recovered=False)]))
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if line.startswith("|")]
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in page.splitlines()
+        if line.startswith("|")
+    ]
     assert [len(row) for row in rows] == [len(HEAD)] * 4
     assert rows[2][:5] == ["functions", "default", "1 of 1", "21 to 100 %", "98 %"]
     assert rows[3][:5] == ["functions", "hard", "0 of 1", "0 to 79 %", ""]

@@ -28,7 +28,9 @@ def write(name, leaf, y, groups):
         "X": rows.tolist(),
         "y": y[:10].tolist(),
         "groups": sources,
-        "each": (leaf.predict_proba_each(rows) if hasattr(leaf, "classes_") else leaf.predict_each(rows)).tolist(),
+        "each": (
+            leaf.predict_proba_each(rows) if hasattr(leaf, "classes_") else leaf.predict_each(rows)
+        ).tolist(),
         "predict": leaf.predict(rows, groups=sources).tolist(),
         "context": found.context.tolist(),
         "novelty": found.novelty.tolist(),
@@ -44,7 +46,9 @@ def main(version):
     network_parts.DEEP = (4, 4)
     regressor = LeafRegressor(2, learning_rate=0.03, max_epochs=60, random_state=0).fit(X, Y, SITE)
     write(f"version-{version}-regressor", regressor, Y, SITE)
-    classifier = LeafClassifier(2, local_model=LogisticRegression(), random_state=0).fit(X, LABELS, NAMED)
+    classifier = LeafClassifier(2, local_model=LogisticRegression(), random_state=0).fit(
+        X, LABELS, NAMED
+    )
     write(f"version-{version}-classifier", classifier, LABELS, NAMED)
 
 

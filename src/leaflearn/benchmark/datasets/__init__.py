@@ -9,7 +9,11 @@ Examples
 from leaflearn.benchmark.datasets.cifar100_hierarchy import cifar100_hierarchy
 from leaflearn.benchmark.datasets.colored_digits import colored_digits
 from leaflearn.benchmark.datasets.colored_mnist import colored_mnist
-from leaflearn.benchmark.datasets.digit_stand_ins import digits_hierarchy, digits_opposite, digits_parallel
+from leaflearn.benchmark.datasets.digit_stand_ins import (
+    digits_hierarchy,
+    digits_opposite,
+    digits_parallel,
+)
 from leaflearn.benchmark.datasets.fashion_opposite import fashion_opposite
 from leaflearn.benchmark.datasets.fashion_parallel import fashion_parallel
 from leaflearn.benchmark.datasets.functions import functions

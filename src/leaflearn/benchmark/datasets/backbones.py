@@ -30,7 +30,9 @@ BATCH = 50  # pictures; 250 at once take twice as long
 FILE = "features.npy"
 EXTRA = 'pip install "leaflearn[features]"'
 
-Network = Callable[["torch.Tensor"], "torch.Tensor"]  # bytes (n, 3, height, width) in, features (n, n_features) out
+Network = Callable[
+    ["torch.Tensor"], "torch.Tensor"
+]  # bytes (n, 3, height, width) in, features (n, n_features) out
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,9 @@ class Backbone:
     build: Callable[[Path], Network]
 
 
-def features(pictures: NDArray[np.uint8], backbone: str, name: str, sources: Sequence[Path]) -> NDArray[np.float32]:
+def features(
+    pictures: NDArray[np.uint8], backbone: str, name: str, sources: Sequence[Path]
+) -> NDArray[np.float32]:
     """What the backbone makes of each picture, float32 (N, n_features), mapped from a file that is made the first time.
 
     A picture's features do not depend on the pictures beside it. They may differ in the fifth decimal from one machine, or number of
@@ -88,11 +92,18 @@ def features(pictures: NDArray[np.uint8], backbone: str, name: str, sources: Seq
     """
     check_backbone(backbone)
     if pictures.dtype != np.uint8 or pictures.ndim != 4 or pictures.shape[1] != 3:
-        raise ValueError(f"Pictures are bytes of shape (N, 3, height, width); this array is {pictures.dtype} of shape {pictures.shape}.")
+        raise ValueError(
+            f"Pictures are bytes of shape (N, 3, height, width); this array is {pictures.dtype} of shape {pictures.shape}."
+        )
     chosen = BACKBONES[backbone]
     weights = chosen.weights()
     key = f"{name}-{backbone}-{chosen.size}px-{_checksum(weights)}"
-    made = prepare(key, sources, lambda into: _work_out(pictures, chosen, chosen.build(weights), into / FILE), version=VERSION)
+    made = prepare(
+        key,
+        sources,
+        lambda into: _work_out(pictures, chosen, chosen.build(weights), into / FILE),
+        version=VERSION,
+    )
     kept: NDArray[np.float32] = np.load(made / FILE, mmap_mode="r")
     return kept
 
@@ -108,15 +119,23 @@ def check_backbone(backbone: str) -> None:
     ValueError: `backbone` must be one of 'efficientnet-lite0', 'densenet121'; it is 'eyes'.
     """
     if backbone not in tuple(BACKBONES):
-        raise ValueError(f"`backbone` must be one of {', '.join(map(repr, BACKBONES))}; it is {backbone!r}.")
+        raise ValueError(
+            f"`backbone` must be one of {', '.join(map(repr, BACKBONES))}; it is {backbone!r}."
+        )
 
 
-def _work_out(pictures: NDArray[np.uint8], backbone: Backbone, network: Network, path: Path) -> None:
+def _work_out(
+    pictures: NDArray[np.uint8], backbone: Backbone, network: Network, path: Path
+) -> None:
     import torch
 
     n = len(pictures)
-    made = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=(n, backbone.n_features))
-    batch = torch.zeros((BATCH, *pictures.shape[1:]), dtype=torch.uint8)  # always a full one: sums inside depend, a little, on its size
+    made = np.lib.format.open_memmap(
+        path, mode="w+", dtype=np.float32, shape=(n, backbone.n_features)
+    )
+    batch = torch.zeros(
+        (BATCH, *pictures.shape[1:]), dtype=torch.uint8
+    )  # always a full one: sums inside depend, a little, on its size
     with torch.inference_mode(), progress_bar("working out features", total=n) as advance:
         for start in range(0, n, BATCH):
             stop = min(start + BATCH, n)
@@ -145,9 +164,13 @@ def _read(weights: Path) -> dict[str, torch.Tensor]:
     import torch
 
     try:
-        read: dict[str, torch.Tensor] = torch.load(weights, map_location="cpu", weights_only=True)  # numbers only: no code in it is run
+        read: dict[str, torch.Tensor] = torch.load(
+            weights, map_location="cpu", weights_only=True
+        )  # numbers only: no code in it is run
     except (OSError, EOFError, RuntimeError, UnpicklingError, LookupError, ValueError) as error:
-        raise DataError(f"'{weights}' is not a whole file of weights; delete it and install or fetch it again.") from error
+        raise DataError(
+            f"'{weights}' is not a whole file of weights; delete it and install or fetch it again."
+        ) from error
     return read
 
 
@@ -164,14 +187,23 @@ def _build_efficientnet_lite0(weights: Path) -> Network:
     import torch
     from torch.nn import functional
 
-    package, size = _need("efficientnet_lite_pytorch", "efficientnet-lite0", EXTRA), BACKBONES["efficientnet-lite0"].size
-    network = package.EfficientNet.from_name("efficientnet-lite0", image_size=size)  # the size decides where it pads
+    package, size = (
+        _need("efficientnet_lite_pytorch", "efficientnet-lite0", EXTRA),
+        BACKBONES["efficientnet-lite0"].size,
+    )
+    network = package.EfficientNet.from_name(
+        "efficientnet-lite0", image_size=size
+    )  # the size decides where it pads
     network.load_state_dict(_read(weights))
     network.eval().to(memory_format=torch.channels_last)  # which is twice as fast
 
     def run(pictures: torch.Tensor) -> torch.Tensor:
-        scaled = functional.interpolate(pictures.float(), size=(size, size), mode="bilinear", align_corners=False)
-        maps = network.extract_features(((scaled - 127) / 128).contiguous(memory_format=torch.channels_last))
+        scaled = functional.interpolate(
+            pictures.float(), size=(size, size), mode="bilinear", align_corners=False
+        )
+        maps = network.extract_features(
+            ((scaled - 127) / 128).contiguous(memory_format=torch.channels_last)
+        )
         averages: torch.Tensor = maps.mean(dim=(2, 3))  #                       (n, 1280)
         return averages
 
@@ -184,14 +216,20 @@ def _build_efficientnet_lite0(weights: Path) -> Network:
 def _densenet121_weights() -> Path:
     import torch
 
-    address = _need("torchvision", "densenet121", "pip install torchvision").models.DenseNet121_Weights.DEFAULT.url
+    address = _need(
+        "torchvision", "densenet121", "pip install torchvision"
+    ).models.DenseNet121_Weights.DEFAULT.url
     path = Path(torch.hub.get_dir()) / "checkpoints" / address.rsplit("/", 1)[-1]
     if not path.is_file():
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            torch.hub.download_url_to_file(address, str(path), hash_prefix=path.stem.rsplit("-", 1)[-1], progress=False)
+            torch.hub.download_url_to_file(
+                address, str(path), hash_prefix=path.stem.rsplit("-", 1)[-1], progress=False
+            )
         except (OSError, RuntimeError) as error:
-            raise DataError(f"Cannot fetch the weights of 'densenet121' ({error}); put what is at {address} to '{path}'.") from error
+            raise DataError(
+                f"Cannot fetch the weights of 'densenet121' ({error}); put what is at {address} to '{path}'."
+            ) from error
     return path
 
 
@@ -200,9 +238,14 @@ def _build_densenet121(weights: Path) -> Network:
     from torch.nn import functional
 
     models = _need("torchvision", "densenet121", "pip install torchvision").models
-    network, preprocess = models.densenet121(weights=None), models.DenseNet121_Weights.DEFAULT.transforms()
+    network, preprocess = (
+        models.densenet121(weights=None),
+        models.DenseNet121_Weights.DEFAULT.transforms(),
+    )
     read = _read(weights)
-    network.load_state_dict({re.sub(r"\.(norm|conv)\.(\d)\.", r".\1\2.", name): values for name, values in read.items()})  # old names
+    network.load_state_dict(
+        {re.sub(r"\.(norm|conv)\.(\d)\.", r".\1\2.", name): values for name, values in read.items()}
+    )  # old names
     network.eval()
 
     def run(pictures: torch.Tensor) -> torch.Tensor:
@@ -213,6 +256,8 @@ def _build_densenet121(weights: Path) -> Network:
 
 
 BACKBONES: dict[str, Backbone] = {
-    "efficientnet-lite0": Backbone(96, 1280, _efficientnet_lite0_weights, _build_efficientnet_lite0),
+    "efficientnet-lite0": Backbone(
+        96, 1280, _efficientnet_lite0_weights, _build_efficientnet_lite0
+    ),
     "densenet121": Backbone(224, 1024, _densenet121_weights, _build_densenet121),
 }

@@ -37,7 +37,10 @@ CIFAR100 = Files(
     ),
     by_hand="Put the files train, test and meta of its Python version there.",
 )
-LEVELS = {"superclass": (b"coarse_labels", b"coarse_label_names", 20), "class": (b"fine_labels", b"fine_label_names", 100)}
+LEVELS = {
+    "superclass": (b"coarse_labels", b"coarse_label_names", 20),
+    "class": (b"fine_labels", b"fine_label_names", 100),
+}
 INPUTS = ("features", "pictures")
 SIDE = 32  # pixels
 PARTS = ("train", "test")
@@ -75,16 +78,23 @@ def cifar100_hierarchy(inputs: str = "features", backbone: str = "efficientnet-l
     ['large natural outdoor scenes', 'mountain']
     """
     if inputs not in INPUTS:
-        raise ValueError(f"`inputs` must be one of {', '.join(map(repr, INPUTS))}; it is {inputs!r}.")
+        raise ValueError(
+            f"`inputs` must be one of {', '.join(map(repr, INPUTS))}; it is {inputs!r}."
+        )
     check_backbone(backbone)
     classes = _read_names(locate(CIFAR100) / "meta")
     train_x, train_labels, test_x, test_labels = _load(inputs, backbone)
     domains, first = [], 0
     for d, (name, (_, _, n_labels)) in enumerate(LEVELS.items()):
-        train, test = Examples(train_x, first + train_labels[:, d]), Examples(test_x, first + test_labels[:, d])
+        train, test = (
+            Examples(train_x, first + train_labels[:, d]),
+            Examples(test_x, first + test_labels[:, d]),
+        )
         domains.append(Domain(name, train, test))
         first += n_labels  # the classes follow the superclasses
-    return DomainSet("cifar100-hierarchy", tuple(domains), n_groups=25_000, group_size=2, classes=classes)
+    return DomainSet(
+        "cifar100-hierarchy", tuple(domains), n_groups=25_000, group_size=2, classes=classes
+    )
 
 
 def load_pictures() -> tuple[Album, Album]:
@@ -109,7 +119,9 @@ def _load(inputs: str, backbone: str) -> tuple[Array | Pictures, Array, Array | 
     n_train = len(train_labels)
     if inputs == "pictures":
         return Pictures(pictures[:n_train]), train_labels, Pictures(pictures[n_train:]), test_labels
-    x = features(pictures, backbone, f"cifar100-{VERSION}", sources)  # other pictures have other features
+    x = features(
+        pictures, backbone, f"cifar100-{VERSION}", sources
+    )  # other pictures have other features
     return x[:n_train], train_labels, x[n_train:], test_labels
 
 
@@ -117,11 +129,17 @@ def _make(into: Path) -> None:
     """Write the training pictures that are no test pictures and, behind them in the same file, the test pictures."""
     train, test = load_pictures()
     tested = {hashlib.sha256(picture).digest() for picture in test.pictures}
-    rows = np.flatnonzero([hashlib.sha256(picture).digest() not in tested for picture in train.pictures])
+    rows = np.flatnonzero(
+        [hashlib.sha256(picture).digest() not in tested for picture in train.pictures]
+    )
     with (into / "pictures.npy").open("wb") as file:
         shape = (len(rows) + len(test.pictures), *test.pictures.shape[1:])
-        np.lib.format.write_array_header_1_0(file, {"descr": "|u1", "fortran_order": False, "shape": shape})
-        for start in range(0, len(rows), BLOCK):  # not all at once, which would take memory for a second copy
+        np.lib.format.write_array_header_1_0(
+            file, {"descr": "|u1", "fortran_order": False, "shape": shape}
+        )
+        for start in range(
+            0, len(rows), BLOCK
+        ):  # not all at once, which would take memory for a second copy
             file.write(train.pictures[rows[start : start + BLOCK]].data)
         file.write(test.pictures.data)
     np.save(into / "train-labels.npy", train.labels[rows])
@@ -133,15 +151,27 @@ def _read_album(path: Path) -> Album:
     if not isinstance(content, dict):
         raise _wrong(path)
     pixels = content.get(b"data")
-    if not isinstance(pixels, np.ndarray) or pixels.dtype != np.uint8 or pixels.ndim != 2 or pixels.shape[1] != 3 * SIDE * SIDE:
+    if (
+        not isinstance(pixels, np.ndarray)
+        or pixels.dtype != np.uint8
+        or pixels.ndim != 2
+        or pixels.shape[1] != 3 * SIDE * SIDE
+    ):
         raise _wrong(path)
     pictures = np.ascontiguousarray(pixels).reshape(-1, 3, SIDE, SIDE)
-    labels = [_read_labels(path, content.get(key), n_labels, len(pictures)) for key, _, n_labels in LEVELS.values()]
+    labels = [
+        _read_labels(path, content.get(key), n_labels, len(pictures))
+        for key, _, n_labels in LEVELS.values()
+    ]
     return Album(pictures, np.stack(labels, axis=1))
 
 
 def _read_labels(path: Path, values: object, n_labels: int, n: int) -> NDArray[np.int64]:
-    if not isinstance(values, list) or len(values) != n or not all(type(value) is int and 0 <= value < n_labels for value in values):
+    if (
+        not isinstance(values, list)
+        or len(values) != n
+        or not all(type(value) is int and 0 <= value < n_labels for value in values)
+    ):
         raise _wrong(path)
     return np.array(values, dtype=np.int64)
 
@@ -152,11 +182,17 @@ def _read_names(path: Path) -> tuple[str, ...]:
     names: list[str] = []
     for _, key, n_labels in LEVELS.values():
         values = content.get(key) if isinstance(content, dict) else None
-        if not isinstance(values, list) or len(values) != n_labels or not all(isinstance(value, bytes) for value in values):
+        if (
+            not isinstance(values, list)
+            or len(values) != n_labels
+            or not all(isinstance(value, bytes) for value in values)
+        ):
             raise _wrong(path)
         names += (value.decode("latin1").replace("_", " ") for value in values)
     return tuple(names)
 
 
 def _wrong(path: Path) -> DataError:
-    return DataError(f"'{path}' is not laid out as a file of CIFAR-100 is; fetch it again with: leaflearn data get cifar100-hierarchy")
+    return DataError(
+        f"'{path}' is not laid out as a file of CIFAR-100 is; fetch it again with: leaflearn data get cifar100-hierarchy"
+    )

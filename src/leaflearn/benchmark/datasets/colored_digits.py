@@ -31,14 +31,22 @@ def colored_digits() -> DomainSet:
     >>> [domains.classes[domain.test.y[0]] for domain in domains]
     ['5', 'pink']
     """
-    from sklearn.datasets import load_digits  # here, so that the table of data sets is there at once
+    from sklearn.datasets import (
+        load_digits,
+    )  # here, so that the table of data sets is there at once
     from sklearn.model_selection import train_test_split
 
     digits = load_digits()
     color = np.random.default_rng(SEED).integers(len(COLORS), size=len(digits.target))  #     (N,)
-    x = paint(np.asarray(digits.images / 16.0, dtype=np.float32), color)  #                                                 (N, 3, 8, 8)
-    y = np.stack([digits.target, len(DIGITS) + color], axis=1)  #                                (N, 2)
-    x_train, x_test, y_train, y_test = train_test_split(x, y, test_size=N_TEST, stratify=digits.target, random_state=SEED)
+    x = paint(
+        np.asarray(digits.images / 16.0, dtype=np.float32), color
+    )  #                                                 (N, 3, 8, 8)
+    y = np.stack(
+        [digits.target, len(DIGITS) + color], axis=1
+    )  #                                (N, 2)
+    x_train, x_test, y_train, y_test = train_test_split(
+        x, y, test_size=N_TEST, stratify=digits.target, random_state=SEED
+    )
     domains = tuple(
         Domain(name, train=Examples(x_train, y_train[:, d]), test=Examples(x_test, y_test[:, d]))
         for d, name in enumerate(("digit", "color"))

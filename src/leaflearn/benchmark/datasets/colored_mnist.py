@@ -26,7 +26,9 @@ MNIST = Files(
     title="MNIST (LeCun, Bottou, Bengio and Haffner 1998)",
     terms="free for research, with citation",
     contents={name: checksum for name, (_, checksum) in KNOWN.items()},
-    remote=tuple(RemoteFile(ADDRESS + name, name, size, checksum) for name, (size, checksum) in KNOWN.items()),
+    remote=tuple(
+        RemoteFile(ADDRESS + name, name, size, checksum) for name, (size, checksum) in KNOWN.items()
+    ),
     by_hand=f"Put the four files {', '.join(KNOWN)} there.",
 )
 SEED = 0  # of the colours, which are part of the data
@@ -51,7 +53,8 @@ def colored_mnist() -> DomainSet:
     generator = np.random.default_rng(SEED)
     train, test = (_color(*load_digits(part), generator) for part in ("train", "t10k"))
     domains = tuple(
-        Domain(name, train=Examples(train[0], train[1][d]), test=Examples(test[0], test[1][d])) for d, name in enumerate(("digit", "color"))
+        Domain(name, train=Examples(train[0], train[1][d]), test=Examples(test[0], test[1][d]))
+        for d, name in enumerate(("digit", "color"))
     )
     return DomainSet("colored-mnist", domains, n_groups=60_000, group_size=1, classes=CLASSES)
 
@@ -66,9 +69,14 @@ def load_digits(part: str) -> tuple[Array, Array]:
     ((10000, 28, 28), array([7, 2, 1, 0, 4], dtype=uint8))
     """
     folder = locate(MNIST)
-    images, digits = read_idx(folder / f"{part}-images-idx3-ubyte.gz", IMAGES), read_idx(folder / f"{part}-labels-idx1-ubyte.gz", LABELS)
+    images, digits = (
+        read_idx(folder / f"{part}-images-idx3-ubyte.gz", IMAGES),
+        read_idx(folder / f"{part}-labels-idx1-ubyte.gz", LABELS),
+    )
     if len(images) != len(digits):
-        raise DataError(f"MNIST's part '{part}' has {len(images)} pictures and {len(digits)} labels in '{folder}'; fetch the files again.")
+        raise DataError(
+            f"MNIST's part '{part}' has {len(images)} pictures and {len(digits)} labels in '{folder}'; fetch the files again."
+        )
     return images, digits
 
 
@@ -86,12 +94,20 @@ def read_idx(path: Path, magic: int) -> Array:
             content = np.frombuffer(file.read(), dtype=np.uint8)
     except (EOFError, gzip.BadGzipFile, zlib.error, ValueError) as error:
         raise DataError(f"Cannot read '{path}' ({error}); delete it and fetch it again.") from None
-    if len(header) == 0 or header[0] != magic or content.size != np.prod(header[1:], dtype=np.int64):
-        raise DataError(f"'{path}' is not the IDX file that it should be; delete it and fetch it again.")
+    if (
+        len(header) == 0
+        or header[0] != magic
+        or content.size != np.prod(header[1:], dtype=np.int64)
+    ):
+        raise DataError(
+            f"'{path}' is not the IDX file that it should be; delete it and fetch it again."
+        )
     return content.reshape(header[1:])
 
 
-def _color(images: Array, digits: Array, generator: np.random.Generator) -> tuple[Pictures, tuple[Array, Array]]:
+def _color(
+    images: Array, digits: Array, generator: np.random.Generator
+) -> tuple[Pictures, tuple[Array, Array]]:
     """Painted pictures, and both answers to each."""
     color = generator.integers(len(COLORS), size=len(images))  #                              (N,)
     return Pictures(paint(images, color)), (digits.astype(np.int64), len(DIGITS) + color)

@@ -31,7 +31,13 @@ def digits_parallel() -> DomainSet:
     third = tuple(Examples(table.x, first + table.y % 2) for table in _tables(domains.domains[0]))
     parity = Domain("parity", *third)
     classes = (*(domains.classes or ()), "even", "odd")
-    return DomainSet("digits-parallel (stand-in)", (*domains.domains, parity), n_groups=1000, group_size=1, classes=classes)
+    return DomainSet(
+        "digits-parallel (stand-in)",
+        (*domains.domains, parity),
+        n_groups=1000,
+        group_size=1,
+        classes=classes,
+    )
 
 
 @register("digits-hierarchy")
@@ -47,7 +53,13 @@ def digits_hierarchy() -> DomainSet:
     pairs = tuple(f"{d} or {d + 1}" for d in range(0, 10, 2))
     pair = Domain("pair", *(Examples(table.x, table.y // 2) for table in _tables(digit)))
     single = Domain("digit", *(Examples(table.x, len(pairs) + table.y) for table in _tables(digit)))
-    return DomainSet("digits-hierarchy (stand-in)", (pair, single), n_groups=1000, group_size=2, classes=(*pairs, *DIGITS))
+    return DomainSet(
+        "digits-hierarchy (stand-in)",
+        (pair, single),
+        n_groups=1000,
+        group_size=2,
+        classes=(*pairs, *DIGITS),
+    )
 
 
 @register("digits-opposite")
@@ -64,7 +76,13 @@ def digits_opposite() -> DomainSet:
     halves = [_halve(table) for table in _tables(digit)]
     even = Domain("even", *(Examples(half[0].x, 1 - half[0].y % 2) for half in halves))
     odd = Domain("odd", *(Examples(half[1].x, half[1].y % 2) for half in halves))
-    return DomainSet("digits-opposite (stand-in)", (even, odd), n_groups=60, group_size=20, classes=("dislike", "like"))
+    return DomainSet(
+        "digits-opposite (stand-in)",
+        (even, odd),
+        n_groups=60,
+        group_size=20,
+        classes=("dislike", "like"),
+    )
 
 
 def _tables(domain: Domain) -> tuple[Examples, Examples]:

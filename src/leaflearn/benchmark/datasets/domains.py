@@ -70,22 +70,41 @@ class DomainSet:
 
     def __post_init__(self) -> None:
         if not self.domains or len(set(self.names)) < len(self.domains):
-            raise ValueError(f"A domain set needs at least one domain and a different name for each; it got {list(self.names)}.")
-        tables = [part for domain in self.domains for part in (domain.train, domain.test) if isinstance(part, Examples)]
+            raise ValueError(
+                f"A domain set needs at least one domain and a different name for each; it got {list(self.names)}."
+            )
+        tables = [
+            part
+            for domain in self.domains
+            for part in (domain.train, domain.test)
+            if isinstance(part, Examples)
+        ]
         shapes = {table.x.shape[1:] for table in tables}
         if len(shapes) > 1:
-            raise ValueError(f"All domains of a set need inputs of one shape; they have {sorted(shapes)}.")
+            raise ValueError(
+                f"All domains of a set need inputs of one shape; they have {sorted(shapes)}."
+            )
         if not all(len(table) for table in tables):
-            raise ValueError(f"Every domain of '{self.name}' needs examples to train on and to test on; a table is empty.")
+            raise ValueError(
+                f"Every domain of '{self.name}' needs examples to train on and to test on; a table is empty."
+            )
         self._check_labels(tables)
-        if self.shares is not None and not (len(self.shares) == len(self.domains) and min(self.shares) >= 0 and sum(self.shares) > 0):
-            raise ValueError(f"`shares` needs one number of 0 or more for each of {len(self.domains)} domains, not {self.shares}.")
+        if self.shares is not None and not (
+            len(self.shares) == len(self.domains) and min(self.shares) >= 0 and sum(self.shares) > 0
+        ):
+            raise ValueError(
+                f"`shares` needs one number of 0 or more for each of {len(self.domains)} domains, not {self.shares}."
+            )
 
     def _check_labels(self, tables: list[Examples]) -> None:
         if self.classes is None:
             return
         for table in tables:
-            if table.y.dtype.kind not in "iu" or table.y.min() < 0 or table.y.max() >= len(self.classes):
+            if (
+                table.y.dtype.kind not in "iu"
+                or table.y.min() < 0
+                or table.y.max() >= len(self.classes)
+            ):
                 found = f"{table.y.dtype} from {table.y.min()} to {table.y.max()}"
                 raise ValueError(
                     f"'{self.name}' has {len(self.classes)} classes, so its labels are whole numbers from 0 on; they are {found}."
@@ -112,7 +131,10 @@ class DomainSet:
     def shares_inputs(self) -> bool:
         """Do all domains answer the same training inputs? They do where their tables hold one and the same `x`."""
         tables = [domain.train for domain in self]
-        return all(isinstance(table, Examples) and table.x is getattr(tables[0], "x", None) for table in tables)
+        return all(
+            isinstance(table, Examples) and table.x is getattr(tables[0], "x", None)
+            for table in tables
+        )
 
     @property
     def input_shape(self) -> tuple[int, ...]:

@@ -45,7 +45,10 @@ class Draw:
         first = self.tables[0].x
         if all(table.x is first for table in self.tables):
             return first[self.index[rows]]
-        x = np.empty((len(self.index[rows]), *first.shape[1:]), dtype=np.result_type(*(table.x.dtype for table in self.tables)))
+        x = np.empty(
+            (len(self.index[rows]), *first.shape[1:]),
+            dtype=np.result_type(*(table.x.dtype for table in self.tables)),
+        )
         for d, table in enumerate(self.tables):
             here = self.row_domain[rows] == d
             x[here] = table.x[self.index[rows][here]]
@@ -54,7 +57,10 @@ class Draw:
     def y(self, rows: slice | Rows = slice(None)) -> Array:
         """The targets of these rows of the draw."""
         first = self.tables[0].y
-        y = np.empty((len(self.index[rows]), *first.shape[1:]), dtype=np.result_type(*(table.y for table in self.tables)))
+        y = np.empty(
+            (len(self.index[rows]), *first.shape[1:]),
+            dtype=np.result_type(*(table.y for table in self.tables)),
+        )
         for d, table in enumerate(self.tables):
             here = self.row_domain[rows] == d
             y[here] = table.y[self.index[rows][here]]
@@ -63,15 +69,22 @@ class Draw:
     def truth(self, domain: Rows, clean: DomainSet, rows: slice | Rows = slice(None)) -> Truth:
         """What is true of these rows, whose groups have these domains; `clean` is the domain set before labels were exchanged."""
         tables = tuple(
-            known if isinstance(known := source.train, Examples) else table for source, table in zip(clean, self.tables, strict=True)
+            known if isinstance(known := source.train, Examples) else table
+            for source, table in zip(clean, self.tables, strict=True)
         )
         right = replace(self, tables=tables).y(rows)
         wrong = np.any((right != self.y(rows)).reshape(len(right), -1), axis=1)
-        label_sets = np.stack([table.y[self.index[rows]] for table in tables], axis=1) if clean.shares_inputs else None
+        label_sets = (
+            np.stack([table.y[self.index[rows]] for table in tables], axis=1)
+            if clean.shares_inputs
+            else None
+        )
         return Truth(domain, clean.names, self.row_domain[rows], wrong, label_sets)
 
 
-def draw_rows(domains: DomainSet, row_domain: Rows, generator: np.random.Generator, replacement: bool = True) -> Draw:
+def draw_rows(
+    domains: DomainSet, row_domain: Rows, generator: np.random.Generator, replacement: bool = True
+) -> Draw:
     """One row for every entry of `row_domain` (N,), from the domain that it names.
 
     Without replacement, tables are decks of cards: shuffled, dealt to the end, shuffled again. Domains that share their inputs share the
@@ -84,7 +97,9 @@ def draw_rows(domains: DomainSet, row_domain: Rows, generator: np.random.Generat
     (3, 1)
     """
     tables, index = [], np.empty(len(row_domain), dtype=np.intp)
-    decks: dict[int, tuple[int, list[Rows]]] = {}  # for each table of inputs: how many, and which rows of the draw take from it
+    decks: dict[
+        int, tuple[int, list[Rows]]
+    ] = {}  # for each table of inputs: how many, and which rows of the draw take from it
     for d, domain in enumerate(domains):
         here = np.flatnonzero(row_domain == d)
         if not isinstance(domain.train, Examples):

@@ -25,14 +25,23 @@ FASHION = Files(
     title="Fashion Product Images (Small), P. Aggarwal, Kaggle",
     terms="MIT, says its page; the photographs are a retailer's",
     contents={"styles.csv": None, "images/": None},
-    remote=(RemoteFile(f"https://www.kaggle.com/api/v1/datasets/download/paramaggarwal/{NAME}", f"{NAME}.zip", archive=True),),
+    remote=(
+        RemoteFile(
+            f"https://www.kaggle.com/api/v1/datasets/download/paramaggarwal/{NAME}",
+            f"{NAME}.zip",
+            archive=True,
+        ),
+    ),
     by_hand=f"Get the zip file of '{NAME}' by paramaggarwal from Kaggle, and put it, or what is in it, there.",
     archives=(f"{NAME}.zip", f"{NAME}/{NAME}.zip", f"{NAME}/archive.zip"),
 )
 # The paper's three tasks: the attribute in styles.csv, and what its values are called here.
 ATTRIBUTES: dict[str, tuple[str, dict[str, str]]] = {
     "gender": ("gender", {"Men": "male", "Women": "female"}),
-    "category": ("masterCategory", {"Apparel": "apparel", "Footwear": "footwear", "Accessories": "accessories"}),
+    "category": (
+        "masterCategory",
+        {"Apparel": "apparel", "Footwear": "footwear", "Accessories": "accessories"},
+    ),
     "color": ("baseColour", {"Black": "black", "White": "white", "Blue": "blue"}),
 }
 N_TRAIN = 15_000
@@ -47,7 +56,9 @@ Tree = Path | zipfile.Path  # a folder, or a zip file that reads like one
 class Catalogue(NamedTuple):
     """Pictures with the values of their attributes."""
 
-    pictures: Array  # bytes                                                    (N, 3, height, width)
+    pictures: (
+        Array  # bytes                                                    (N, 3, height, width)
+    )
     values: Array  # number of the value, for gender, category, color           (N, 3)
 
 
@@ -69,11 +80,21 @@ def load_catalogue(height: int = HEIGHT) -> tuple[Catalogue, Catalogue]:
     ((15000, 3, 80, 60), (2464, 3, 80, 60))
     """
     if not 8 <= height <= HEIGHT or height % 4:
-        raise ValueError(f"`height` must be a multiple of 4 from 8 to {HEIGHT}, the height as published; it is {height}.")
+        raise ValueError(
+            f"`height` must be a multiple of 4 from 8 to {HEIGHT}, the height as published; it is {height}."
+        )
     origin = locate(FASHION)
     sources = [origin / "styles.csv", origin / "images"] if origin.is_dir() else [origin]
-    made = prepare(f"{NAME}-{height}", sources, lambda into: _make(origin, height, into), version=VERSION)
-    train, test = (Catalogue(np.load(made / f"{part}-pictures.npy", mmap_mode="r"), np.load(made / f"{part}-values.npy")) for part in PARTS)
+    made = prepare(
+        f"{NAME}-{height}", sources, lambda into: _make(origin, height, into), version=VERSION
+    )
+    train, test = (
+        Catalogue(
+            np.load(made / f"{part}-pictures.npy", mmap_mode="r"),
+            np.load(made / f"{part}-values.npy"),
+        )
+        for part in PARTS
+    )
     return train, test
 
 
@@ -103,7 +124,12 @@ def _make(origin: Path, height: int, into: Path) -> None:
     distinct = _first_of_each(everything.pictures)
     mixture = everything.values[distinct] @ (9, 3, 1)  # a number for each combination of attributes
     try:
-        split = train_test_split(distinct, train_size=min(N_TRAIN, len(distinct) * 7 // 8), stratify=mixture, random_state=SEED)
+        split = train_test_split(
+            distinct,
+            train_size=min(N_TRAIN, len(distinct) * 7 // 8),
+            stratify=mixture,
+            random_state=SEED,
+        )
     except ValueError:
         raise DataError(
             f"'{origin}' has too few pictures ({len(distinct)}) to train on some and test on others; delete the data and fetch them again."
@@ -127,7 +153,9 @@ def _select(tree: Tree) -> dict[str, tuple[int, ...]]:
     try:
         named = _read_table(table)
     except (OSError, csv.Error, *DAMAGE) as error:
-        raise DataError(f"Cannot read the table '{table}' ({error}); delete the data and fetch them again.") from None
+        raise DataError(
+            f"Cannot read the table '{table}' ({error}); delete the data and fetch them again."
+        ) from None
     there = {path.name for path in images.iterdir()} if images.is_dir() else set()
     chosen = {name: values for name, values in named.items() if name in there}
     if len(named) - len(chosen) > MOST_ABSENT:
@@ -136,16 +164,25 @@ def _select(tree: Tree) -> dict[str, tuple[int, ...]]:
             "delete the data and fetch them again."
         )
     if not chosen:
-        raise DataError(f"'{table}' names no picture of the paper's task that is in images/; delete the data and fetch them again.")
+        raise DataError(
+            f"'{table}' names no picture of the paper's task that is in images/; delete the data and fetch them again."
+        )
     return dict(sorted(chosen.items(), key=lambda item: int(item[0].removesuffix(".jpg"))))
 
 
 def _read_table(table: Tree) -> dict[str, tuple[int, ...]]:
     """File names of the pictures that the table gives for the task, and the number of each attribute's value."""
-    codes = [(column, {value: code for code, value in enumerate(values)}) for column, values in ATTRIBUTES.values()]
+    codes = [
+        (column, {value: code for code, value in enumerate(values)})
+        for column, values in ATTRIBUTES.values()
+    ]
     named = {}
-    with table.open(encoding="utf-8", errors="replace", newline="") as file:  # only in names, which are not used
-        for row in csv.DictReader(file, quoting=csv.QUOTE_NONE):  # a name with commas spills over at the end, behind all that is read here
+    with table.open(
+        encoding="utf-8", errors="replace", newline=""
+    ) as file:  # only in names, which are not used
+        for row in csv.DictReader(
+            file, quoting=csv.QUOTE_NONE
+        ):  # a name with commas spills over at the end, behind all that is read here
             values = tuple(code.get(row.get(column) or "", -1) for column, code in codes)
             number = row.get("id") or ""
             if min(values) >= 0 and re.fullmatch("[0-9]{1,9}", number):
@@ -158,7 +195,10 @@ def _scale(pictures: Array, height: int) -> Array:
     if height == HEIGHT:
         return pictures
     size = (height * WIDTH // HEIGHT, height)
-    scaled = (Image.fromarray(picture.transpose(1, 2, 0)).resize(size, Image.Resampling.BOX) for picture in pictures)
+    scaled = (
+        Image.fromarray(picture.transpose(1, 2, 0)).resize(size, Image.Resampling.BOX)
+        for picture in pictures
+    )
     return np.stack([np.asarray(picture).transpose(2, 0, 1) for picture in scaled])
 
 
@@ -167,7 +207,9 @@ def _decode(path: Tree) -> Array:
     try:
         picture = Image.open(io.BytesIO(path.read_bytes())).convert("RGB")
     except (OSError, SyntaxError, Image.DecompressionBombError, *DAMAGE) as error:
-        raise DataError(f"Cannot read the picture '{path}' ({error}); delete the data and fetch them again.") from None
+        raise DataError(
+            f"Cannot read the picture '{path}' ({error}); delete the data and fetch them again."
+        ) from None
     if picture.size != (WIDTH, HEIGHT):
         canvas = Image.new("RGB", (WIDTH, HEIGHT), "white")
         canvas.paste(picture, ((WIDTH - picture.width) // 2, (HEIGHT - picture.height) // 2))
@@ -182,8 +224,13 @@ def _open(origin: Tree) -> Tree:
     try:
         archive = zipfile.ZipFile(origin)
     except zipfile.BadZipFile:
-        raise DataError(f"'{origin}' is not a whole zip file; delete it and fetch it again.") from None
-    tables = sorted((name for name in archive.namelist() if Path(name).name == "styles.csv"), key=lambda name: name.count("/"))
+        raise DataError(
+            f"'{origin}' is not a whole zip file; delete it and fetch it again."
+        ) from None
+    tables = sorted(
+        (name for name in archive.namelist() if Path(name).name == "styles.csv"),
+        key=lambda name: name.count("/"),
+    )
     if not tables:
         raise DataError(f"'{origin}' has no styles.csv in it; put the zip file of '{NAME}' there.")
     return zipfile.Path(archive, tables[0].removesuffix("styles.csv"))

@@ -39,7 +39,9 @@ def fashion_opposite(height: int = HEIGHT) -> DomainSet:
     asked = _ask(train, np.random.default_rng(SEED))
     domains = tuple(
         Domain(
-            name, train=_answers(train, np.flatnonzero(asked == person), person), test=_answers(test, np.arange(len(test.values)), person)
+            name,
+            train=_answers(train, np.flatnonzero(asked == person), person),
+            test=_answers(test, np.arange(len(test.values)), person),
         )
         for person, name in enumerate(("male", "female"))
     )

@@ -28,11 +28,22 @@ def fashion_parallel(height: int = HEIGHT) -> DomainSet:
     ['female', 'footwear', 'black']
     """
     (train_x, train_values), (test_x, test_values) = load_catalogue(height)
-    train, test = Pictures(train_x), Pictures(test_x)  # one of each for all domains: they answer the same pictures
+    train, test = (
+        Pictures(train_x),
+        Pictures(test_x),
+    )  # one of each for all domains: they answer the same pictures
     domains: list[Domain] = []
     classes: list[str] = []
     for d, (name, (_, values)) in enumerate(ATTRIBUTES.items()):
         first = len(classes)  # each domain's labels follow those of the one before
-        domains.append(Domain(name, train=Examples(train, first + train_values[:, d]), test=Examples(test, first + test_values[:, d])))
+        domains.append(
+            Domain(
+                name,
+                train=Examples(train, first + train_values[:, d]),
+                test=Examples(test, first + test_values[:, d]),
+            )
+        )
         classes += values.values()
-    return DomainSet("fashion-parallel", tuple(domains), n_groups=15_000, group_size=1, classes=tuple(classes))
+    return DomainSet(
+        "fashion-parallel", tuple(domains), n_groups=15_000, group_size=1, classes=tuple(classes)
+    )

@@ -21,7 +21,16 @@ from urllib import request
 from urllib.error import HTTPError, URLError
 
 from leaflearn.benchmark.datasets import unpacking
-from leaflearn.benchmark.datasets.store import READ_AT_ONCE, DataError, Files, RemoteFile, data_folder, locate, matches, verify
+from leaflearn.benchmark.datasets.store import (
+    READ_AT_ONCE,
+    DataError,
+    Files,
+    RemoteFile,
+    data_folder,
+    locate,
+    matches,
+    verify,
+)
 from leaflearn.persistence.atomic_files import make_folder
 from leaflearn.progress import progress_bar
 
@@ -53,10 +62,14 @@ def get(files: Files) -> Path:
         with _alone(folder):
             _fetch(files, folder)
     except DataError as error:
-        raise DataError(f"{files.title}: {error}, so the files in '{folder}' are not complete. {files.by_hand}".rstrip()) from error
+        raise DataError(
+            f"{files.title}: {error}, so the files in '{folder}' are not complete. {files.by_hand}".rstrip()
+        ) from error
     locate(files)  # raises where some are missing still
     for name in _lacking(files):
-        raise DataError(f"{files.title}: '{name}' in '{folder}' is not the published file. {files.by_hand}".rstrip())
+        raise DataError(
+            f"{files.title}: '{name}' in '{folder}' is not the published file. {files.by_hand}".rstrip()
+        )
     return folder
 
 
@@ -76,7 +89,9 @@ def download(remote: RemoteFile, target: Path) -> None:
         _receive(remote, part)
     if remote.checksum and not matches(part, remote.checksum):
         part.unlink()
-        raise DataError(f"'{remote.url}' gave a file whose checksum is not {remote.checksum} (try again)")
+        raise DataError(
+            f"'{remote.url}' gave a file whose checksum is not {remote.checksum} (try again)"
+        )
     os.replace(part, target)
 
 
@@ -84,18 +99,28 @@ def _lacking(files: Files) -> dict[str, str | None]:
     """What is missing, or has another checksum or size than it should, with its checksum."""
     sizes = {remote.path: remote.size for remote in files.remote if remote.size is not None}
     lacks = {name for name, verdict in verify(files).items() if verdict in ("missing", "wrong")}
-    lacks |= {name for name in sizes.keys() & files.contents.keys() if _size(data_folder() / files.folder / name) != sizes[name]}
+    lacks |= {
+        name
+        for name in sizes.keys() & files.contents.keys()
+        if _size(data_folder() / files.folder / name) != sizes[name]
+    }
     return {name: checksum for name, checksum in files.contents.items() if name in lacks}
 
 
 def _fetch(files: Files, folder: Path) -> None:
-    for left_over in folder.glob(f"{unpacking.PREFIX}*"):  # by a process that was killed: we are alone here
+    for left_over in folder.glob(
+        f"{unpacking.PREFIX}*"
+    ):  # by a process that was killed: we are alone here
         shutil.rmtree(left_over, ignore_errors=True)
     single = {remote.path for remote in files.remote if not remote.archive}
     for remote in files.remote:
         if not remote.archive:
-            _fetch_once(replace(remote, checksum=remote.checksum or files.contents.get(remote.path)), folder)
-        elif wanted := {name: checksum for name, checksum in _lacking(files).items() if name not in single}:
+            _fetch_once(
+                replace(remote, checksum=remote.checksum or files.contents.get(remote.path)), folder
+            )
+        elif wanted := {
+            name: checksum for name, checksum in _lacking(files).items() if name not in single
+        }:
             _fetch_archive(remote, folder, wanted)
 
 
@@ -107,7 +132,11 @@ def _fetch_once(remote: RemoteFile, folder: Path) -> None:
 
 
 def _is_right(remote: RemoteFile, path: Path) -> bool:
-    return path.is_file() and remote.size in (None, _size(path)) and (not remote.checksum or matches(path, remote.checksum))
+    return (
+        path.is_file()
+        and remote.size in (None, _size(path))
+        and (not remote.checksum or matches(path, remote.checksum))
+    )
 
 
 def _fetch_archive(remote: RemoteFile, folder: Path, wanted: Mapping[str, str | None]) -> None:
@@ -146,7 +175,10 @@ def _alone(folder: Path) -> Iterator[None]:
         return
     handle = os.open(folder, os.O_RDONLY)
     try:
-        with progress_bar("waiting for another process that fetches the same files", None), suppress(OSError):  # some network drives cannot
+        with (
+            progress_bar("waiting for another process that fetches the same files", None),
+            suppress(OSError),
+        ):  # some network drives cannot
             fcntl.flock(handle, fcntl.LOCK_EX)
         yield
     finally:
@@ -161,25 +193,40 @@ def _receive(remote: RemoteFile, part: Path) -> None:
         expected = announced if remote.size is None else remote.size
         limit = MOST_BYTES if remote.size is None else remote.size
         if announced is not None and (announced != expected or announced > limit):
-            raise DataError(f"'{remote.url}' has {announced} bytes, and {'at most ' if remote.size is None else ''}{limit} are expected")
+            raise DataError(
+                f"'{remote.url}' has {announced} bytes, and {'at most ' if remote.size is None else ''}{limit} are expected"
+            )
         done = _copy(remote, answer, part, start, expected)
     if done > limit:
         part.unlink()
         raise DataError(f"'{remote.url}' gives more than the {limit} bytes that are expected")
     if expected is not None and done < expected:
-        raise DataError(f"'{remote.url}' broke off after {done} of {expected} bytes (the next try goes on from there)")
+        raise DataError(
+            f"'{remote.url}' broke off after {done} of {expected} bytes (the next try goes on from there)"
+        )
 
 
-def _copy(remote: RemoteFile, answer: HTTPResponse, part: Path, start: int, expected: int | None) -> int:
+def _copy(
+    remote: RemoteFile, answer: HTTPResponse, part: Path, start: int, expected: int | None
+) -> int:
     """Write what arrives, as it arrives, and count it: to one byte more than expected, which tells that there are too many."""
-    most = (MOST_BYTES if expected is None else expected) + (answer.length is None)  # a length that was announced cannot be exceeded
+    most = (MOST_BYTES if expected is None else expected) + (
+        answer.length is None
+    )  # a length that was announced cannot be exceeded
     date, done = _date(answer), start
-    with part.open("ab" if start else "wb") as file, progress_bar(f"fetching {remote.path}", expected, in_bytes=True) as advance:
-        while done < most and (piece := _read(remote, answer, min(READ_AT_ONCE, most - done), done)):
+    with (
+        part.open("ab" if start else "wb") as file,
+        progress_bar(f"fetching {remote.path}", expected, in_bytes=True) as advance,
+    ):
+        while done < most and (
+            piece := _read(remote, answer, min(READ_AT_ONCE, most - done), done)
+        ):
             file.write(piece)
             file.flush()
             if date is not None:
-                os.utime(part, (date, date))  # so that an unfinished file shows what it is a part of
+                os.utime(
+                    part, (date, date)
+                )  # so that an unfinished file shows what it is a part of
             done += len(piece)
             advance(done)
         os.fsync(file.fileno())
@@ -197,7 +244,9 @@ def _answer(remote: RemoteFile, part: Path) -> tuple[HTTPResponse, int]:
     """The server's answer, and the byte that it begins with: the first that we lack where it can go on from there, else byte 0."""
     there = _size(part)
     if there:
-        condition = {} if remote.checksum else {"If-Range": formatdate(part.stat().st_mtime, usegmt=True)}
+        condition = (
+            {} if remote.checksum else {"If-Range": formatdate(part.stat().st_mtime, usegmt=True)}
+        )
         answer = _ask(remote.url, {"Range": f"bytes={there}-", **condition})
         if isinstance(answer, HTTPResponse) and answer.status == OK:
             return answer, 0
@@ -213,7 +262,9 @@ def _answer(remote: RemoteFile, part: Path) -> tuple[HTTPResponse, int]:
 
 def _ask(url: str, headers: Mapping[str, str]) -> HTTPResponse | HTTPError:
     try:
-        answer: HTTPResponse = _opener().open(request.Request(url, headers={"User-Agent": "leaflearn", **headers}), timeout=TIMEOUT)
+        answer: HTTPResponse = _opener().open(
+            request.Request(url, headers={"User-Agent": "leaflearn", **headers}), timeout=TIMEOUT
+        )
         return answer
     except HTTPError as refusal:
         return refusal
@@ -239,10 +290,14 @@ class _Redirects(request.HTTPRedirectHandler):
 
     max_redirections = MOST_REDIRECTS
 
-    def redirect_request(self, req: request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> request.Request | None:
+    def redirect_request(
+        self, req: request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
+    ) -> request.Request | None:
         _refuse_other_schemes(newurl)
         if req.type == "https" and not newurl.lower().startswith("https:"):
-            raise DataError(f"'{req.full_url}' leads to {newurl!r}, which anybody on the way can read and change")
+            raise DataError(
+                f"'{req.full_url}' leads to {newurl!r}, which anybody on the way can read and change"
+            )
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
@@ -283,7 +338,13 @@ def _reason(error: Exception) -> str:
     cause = error.reason if isinstance(error, URLError) else error
     if isinstance(cause, TimeoutError):
         return f"no word for {TIMEOUT:g} seconds"
-    if isinstance(cause, HTTPException) and not isinstance(cause, OSError):  # whose own words may be whatever the server sent
-        return "the connection ended" if isinstance(cause, IncompleteRead) else "its answer cannot be understood"
+    if isinstance(cause, HTTPException) and not isinstance(
+        cause, OSError
+    ):  # whose own words may be whatever the server sent
+        return (
+            "the connection ended"
+            if isinstance(cause, IncompleteRead)
+            else "its answer cannot be understood"
+        )
     text = cause.strerror if isinstance(cause, OSError) and cause.strerror else str(cause)
     return " ".join(text.split()).rstrip(".")[:200] or type(cause).__name__

@@ -58,6 +58,11 @@ def functions() -> DomainSet:
     >>> domains.names, domains.n_groups, domains.group_size
     (('absolute', 'sine', 'logarithm'), 250, 2)
     """
-    sources = {target.__name__: Function(target, LOW, HIGH, NOISE) for target in (absolute, sine, logarithm)}
-    domains = tuple(Domain(name, train=source, test=source.grid(N_TEST)) for name, source in sources.items())
+    sources = {
+        target.__name__: Function(target, LOW, HIGH, NOISE)
+        for target in (absolute, sine, logarithm)
+    }
+    domains = tuple(
+        Domain(name, train=source, test=source.grid(N_TEST)) for name, source in sources.items()
+    )
     return DomainSet("functions", domains, n_groups=250, group_size=2)

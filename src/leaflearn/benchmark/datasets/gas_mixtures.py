@@ -23,7 +23,10 @@ from leaflearn.benchmark.datasets.sources import Array, Examples
 from leaflearn.benchmark.datasets.store import DataError, Files, RemoteFile, locate
 from leaflearn.progress import Advance, progress_bar
 
-RECORDINGS = {"methane": "ethylene_methane.txt", "CO": "ethylene_CO.txt"}  # of each domain, and in their order
+RECORDINGS = {
+    "methane": "ethylene_methane.txt",
+    "CO": "ethylene_CO.txt",
+}  # of each domain, and in their order
 N_ROWS = {"ethylene_methane.txt": 4_178_504, "ethylene_CO.txt": 4_208_261}  # as published
 SIMULATED = "(simulated)"  # stands in the header of a file that no sensor ever recorded
 N_SENSORS, N_GASES = 16, 2
@@ -77,7 +80,12 @@ def gas_mixtures() -> DomainSet:
     folder = locate(GAS)
     paths = {name: folder / file for name, file in RECORDINGS.items()}
     prepared = prepare("gas-mixtures", paths.values(), partial(_make, paths), version=VERSION)
-    domains = tuple(Domain(name, train=_examples(prepared, name, "train"), test=_examples(prepared, name, "test")) for name in paths)
+    domains = tuple(
+        Domain(
+            name, train=_examples(prepared, name, "train"), test=_examples(prepared, name, "test")
+        )
+        for name in paths
+    )
     suffix = f" {SIMULATED}" if any(is_simulated(path) for path in paths.values()) else ""
     return DomainSet(f"gas-mixtures{suffix}", domains, n_groups=2000, group_size=50)
 
@@ -103,7 +111,11 @@ def _examples(folder: Path, name: str, part: str) -> Examples:
 def _make(paths: dict[str, Path], folder: Path) -> None:
     """Fill the folder with the arrays of all domains and parts. The scale is only known at the end, so that it takes two passes."""
     moments = np.zeros((3, N_SENSORS))
-    with progress_bar("reading the gas recordings", sum(path.stat().st_size for path in paths.values()), in_bytes=True) as advance:
+    with progress_bar(
+        "reading the gas recordings",
+        sum(path.stat().st_size for path in paths.values()),
+        in_bytes=True,
+    ) as advance:
         done = 0
         for name, path in paths.items():
             moments += _split(path, folder / name, advance, done)
@@ -117,10 +129,16 @@ def _make(paths: dict[str, Path], folder: Path) -> None:
 def _split(path: Path, stem: Path, advance: Advance, done: int) -> Array:
     """Append the rows of a recording to the unscaled train and test files; what `_moments` says of the training rows, (3, 16)."""
     counts, moments = {"train": 0, "test": 0}, np.zeros((3, N_SENSORS))
-    with Path(f"{stem}-train").open("wb") as train_file, Path(f"{stem}-test").open("wb") as test_file:
+    with (
+        Path(f"{stem}-train").open("wb") as train_file,
+        Path(f"{stem}-test").open("wb") as test_file,
+    ):
         for rows, read in _read(path):
             is_test = _is_test(rows[:, :N_SENSORS])
-            for part, file, chosen in (("train", train_file, rows[~is_test]), ("test", test_file, rows[is_test])):
+            for part, file, chosen in (
+                ("train", train_file, rows[~is_test]),
+                ("test", test_file, rows[is_test]),
+            ):
                 chosen.tofile(file)
                 counts[part] += len(chosen)
             moments += _moments(rows[~is_test, :N_SENSORS])
@@ -132,9 +150,13 @@ def _split(path: Path, stem: Path, advance: Advance, done: int) -> Array:
 def _check_counts(path: Path, counts: dict[str, int]) -> None:
     n_rows, published = sum(counts.values()), 0 if is_simulated(path) else N_ROWS[path.name]
     if n_rows < published:
-        raise DataError(f"'{path}' has {n_rows:,} rows and the published file has {published:,}; get the file again.")
+        raise DataError(
+            f"'{path}' has {n_rows:,} rows and the published file has {published:,}; get the file again."
+        )
     if not min(counts.values()):
-        raise DataError(f"'{path}' has too few rows ({n_rows}) to train on some and test on others; get the file again.")
+        raise DataError(
+            f"'{path}' has too few rows ({n_rows}) to train on some and test on others; get the file again."
+        )
 
 
 def _read(path: Path) -> Iterator[tuple[Array, int]]:
@@ -143,20 +165,33 @@ def _read(path: Path) -> Iterator[tuple[Array, int]]:
         _check_header(path, file.readline(READ_AT_ONCE))
         first_line = 2
         while text := file.read(READ_AT_ONCE) + file.readline(READ_AT_ONCE):
-            table = _parse(path, text, first_line)  #                                         (n, 19)
-            rows = np.concatenate([table[:, 1 + N_GASES :], table[:, 1 : 1 + N_GASES]], axis=1, dtype=STORED)
-            yield rows + np.float32(0), file.tell()  # adding 0 turns -0, which has other bytes, into 0
+            table = _parse(
+                path, text, first_line
+            )  #                                         (n, 19)
+            rows = np.concatenate(
+                [table[:, 1 + N_GASES :], table[:, 1 : 1 + N_GASES]], axis=1, dtype=STORED
+            )
+            yield (
+                rows + np.float32(0),
+                file.tell(),
+            )  # adding 0 turns -0, which has other bytes, into 0
             first_line += text.count(b"\n")
             if not text.endswith(b"\n"):  # a number that was cut is a number still
-                raise DataError(f"'{path}', line {first_line}: the line does not end, so that part of it may be lost; get the file again.")
+                raise DataError(
+                    f"'{path}', line {first_line}: the line does not end, so that part of it may be lost; get the file again."
+                )
 
 
 def _check_header(path: Path, line: bytes) -> None:
     fields = line.split()
     if not fields:
-        raise DataError(f"'{path}', line 1: it is empty, and a header was expected; get the file again.")
+        raise DataError(
+            f"'{path}', line 1: it is empty, and a header was expected; get the file again."
+        )
     if _is_number(fields[0]):
-        raise DataError(f"'{path}', line 1: numbers were found where a header was expected; get the file again.")
+        raise DataError(
+            f"'{path}', line 1: numbers were found where a header was expected; get the file again."
+        )
 
 
 def _parse(path: Path, text: bytes, first_line: int) -> Array:
@@ -208,9 +243,15 @@ def _is_number(field: bytes) -> bool:
 
 def _is_test(x: Array) -> Array:
     """Which rows are to test on, (n,): drawn by the bytes of the row, so that equal rows share their fate."""
-    words = np.ascontiguousarray(x, dtype=STORED).view("<u8")  #                               (n, 8)
+    words = np.ascontiguousarray(x, dtype=STORED).view(
+        "<u8"
+    )  #                               (n, 8)
     mixed = np.full(len(x), SEED, dtype=np.uint64)
-    for word in (*words.T, np.uint64(0), np.uint64(0)):  # twice more, so that the last sensors move every bit of the result too
+    for word in (
+        *words.T,
+        np.uint64(0),
+        np.uint64(0),
+    ):  # twice more, so that the last sensors move every bit of the result too
         mixed = (mixed ^ word) * np.uint64(0x9E3779B97F4A7C15)
         mixed ^= mixed >> np.uint64(29)
     return mixed < TEST_SHARE * 2.0**64
@@ -226,16 +267,28 @@ def _mean_and_scale(moments: Array) -> tuple[Array, Array]:
     count, total, squares = moments
     mean = total / count
     scale = np.sqrt(np.maximum(squares / count - mean**2, 0.0))
-    return mean, np.where(scale > 1e-6 * np.abs(mean), scale, 1.0)  # a sensor that always says the same stays at 0
+    return mean, np.where(
+        scale > 1e-6 * np.abs(mean), scale, 1.0
+    )  # a sensor that always says the same stays at 0
 
 
 def _standardise(unscaled: Path, mean: Array, scale: Array) -> None:
     """Turn a file of rows into the two arrays of a part, and remove it."""
     n_rows = unscaled.stat().st_size // (STORED.itemsize * (N_SENSORS + N_GASES))
-    with unscaled.open("rb") as rows_file, Path(f"{unscaled}-x.npy").open("wb") as x_file, Path(f"{unscaled}-y.npy").open("wb") as y_file:
+    with (
+        unscaled.open("rb") as rows_file,
+        Path(f"{unscaled}-x.npy").open("wb") as x_file,
+        Path(f"{unscaled}-y.npy").open("wb") as y_file,
+    ):
         for file, width in ((x_file, N_SENSORS), (y_file, N_GASES)):
-            np.lib.format.write_array_header_1_0(file, {"descr": STORED.str, "fortran_order": False, "shape": (n_rows, width)})
-        while len(rows := np.fromfile(rows_file, STORED, ROWS_AT_ONCE * (N_SENSORS + N_GASES)).reshape(-1, N_SENSORS + N_GASES)):
+            np.lib.format.write_array_header_1_0(
+                file, {"descr": STORED.str, "fortran_order": False, "shape": (n_rows, width)}
+            )
+        while len(
+            rows := np.fromfile(rows_file, STORED, ROWS_AT_ONCE * (N_SENSORS + N_GASES)).reshape(
+                -1, N_SENSORS + N_GASES
+            )
+        ):
             ((rows[:, :N_SENSORS] - mean) / scale).astype(STORED).tofile(x_file)
             rows[:, N_SENSORS:].tofile(y_file)
     unscaled.unlink()

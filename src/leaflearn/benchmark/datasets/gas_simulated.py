@@ -32,22 +32,40 @@ def gas_simulated(n_rows: int = 20_000, random_state: int = 0) -> DomainSet:
     (('methane', 'CO'), 900, 100)
     """
     if n_rows < 10:
-        raise ValueError(f"`n_rows` must be at least 10, so that there is something to test on; it is {n_rows}.")
+        raise ValueError(
+            f"`n_rows` must be at least 10, so that there is something to test on; it is {n_rows}."
+        )
     seeds = np.random.SeedSequence(random_state).spawn(len(RECORDINGS))
-    tables = [_simulate(gas, n_rows, np.random.default_rng(seed)) for gas, seed in zip(RECORDINGS, seeds, strict=True)]
+    tables = [
+        _simulate(gas, n_rows, np.random.default_rng(seed))
+        for gas, seed in zip(RECORDINGS, seeds, strict=True)
+    ]
     n_test = round(TEST_SHARE * n_rows)
     readings = np.concatenate([x[n_test:] for x, _ in tables])
     mean, scale = readings.mean(axis=0), readings.std(axis=0)
     domains = []
     for name, (x, y) in zip(RECORDINGS, tables, strict=True):
         scaled = ((x - mean) / scale).astype(np.float32)
-        domains.append(Domain(name, train=Examples(scaled[n_test:], y[n_test:]), test=Examples(scaled[:n_test], y[:n_test])))
-    return DomainSet(f"gas-simulated {SIMULATED}", tuple(domains), n_groups=max(1, 2 * n_rows // 50), group_size=50)
+        domains.append(
+            Domain(
+                name,
+                train=Examples(scaled[n_test:], y[n_test:]),
+                test=Examples(scaled[:n_test], y[:n_test]),
+            )
+        )
+    return DomainSet(
+        f"gas-simulated {SIMULATED}",
+        tuple(domains),
+        n_groups=max(1, 2 * n_rows // 50),
+        group_size=50,
+    )
 
 
 def _simulate(gas: str, n_rows: int, generator: np.random.Generator) -> tuple[Array, Array]:
     """Readings (n_rows, 16) and concentrations (n_rows, 2), in an order drawn at random: the first are as good to test on as any."""
-    from leaflearn.benchmark.datasets.gas_simulator import record  # here, because it needs scipy, which takes its time
+    from leaflearn.benchmark.datasets.gas_simulator import (
+        record,
+    )  # here, because it needs scipy, which takes its time
 
     rows = np.concatenate(list(record(gas, n_rows, generator)))
     rows = rows[generator.permutation(n_rows)].astype(np.float32)

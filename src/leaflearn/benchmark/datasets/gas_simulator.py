@@ -36,7 +36,10 @@ HIGHEST = {"methane": 297.0, "CO": 533.33, "ethylene": 20.0}  # ppm
 CO_SMELLS_LIKE = 0.4  # ppm of methane that a ppm of it is mistaken for
 OFF_SHARE = 0.2  # of the set points of each gas are 0
 STAY = (4.0, 12.0)  # shortest and longest time between jumps, seconds
-FLOW_WAVER, FLOW_MEMORY = 0.08, 0.5  # standard deviation of the flow, as a share of it; seconds until it has forgotten
+FLOW_WAVER, FLOW_MEMORY = (
+    0.08,
+    0.5,
+)  # standard deviation of the flow, as a share of it; seconds until it has forgotten
 AMBIENT_DRIFT, AMBIENT_MEMORY = 0.02, 60.0  # the same of what warmth and humidity do to readings
 CHAMBER_DELAY = 0.2  # seconds
 NOISE = 0.01  # standard deviation, as a share of the reading
@@ -83,7 +86,14 @@ def simulate_gas_mixtures(folder: Path, n_rows: int = 200_000, random_state: int
     with tempfile.TemporaryDirectory(prefix=".simulated-", dir=folder) as temporary:
         with progress_bar("simulating", total=n_rows * len(RECORDINGS)) as advance:
             for done, (gas, seed) in enumerate(zip(RECORDINGS, seeds, strict=True)):
-                _write(Path(temporary) / RECORDINGS[gas], gas, n_rows, np.random.default_rng(seed), advance, done * n_rows)
+                _write(
+                    Path(temporary) / RECORDINGS[gas],
+                    gas,
+                    n_rows,
+                    np.random.default_rng(seed),
+                    advance,
+                    done * n_rows,
+                )
         for name in RECORDINGS.values():
             os.replace(Path(temporary) / name, folder / name)
 
@@ -91,13 +101,19 @@ def simulate_gas_mixtures(folder: Path, n_rows: int = 200_000, random_state: int
 def _refuse_real_files(folder: Path) -> None:
     for name in RECORDINGS.values():
         if (folder / name).exists() and not is_simulated(folder / name):
-            raise DataError(f"'{folder / name}' is not a simulated recording and will not be replaced; move it away or simulate elsewhere.")
+            raise DataError(
+                f"'{folder / name}' is not a simulated recording and will not be replaced; move it away or simulate elsewhere."
+            )
 
 
-def _write(path: Path, gas: str, n_rows: int, generator: np.random.Generator, advance: Advance, done: int) -> None:
+def _write(
+    path: Path, gas: str, n_rows: int, generator: np.random.Generator, advance: Advance, done: int
+) -> None:
     with path.open("w", encoding="ascii") as file:
         name = gas.capitalize() if gas.islower() else gas
-        file.write(f"Time (seconds), {name} conc (ppm), Ethylene conc (ppm), sensor readings (16 channels) {SIMULATED}\n")
+        file.write(
+            f"Time (seconds), {name} conc (ppm), Ethylene conc (ppm), sensor readings (16 channels) {SIMULATED}\n"
+        )
         for table in record(gas, n_rows, generator):
             np.savetxt(file, table, fmt="%-7.2f ", delimiter="")
             done += len(table)
@@ -116,7 +132,9 @@ def record(gas: str, n_rows: int, generator: np.random.Generator) -> Iterator[Ar
     chamber, sensors = _Chamber(generator), _Sensors(gas, generator)
     for start in range(0, n_rows, ROWS_AT_ONCE):
         row = np.arange(start, min(start + ROWS_AT_ONCE, n_rows))  #                           (n,)
-        set_points = levels[np.searchsorted(jumps, row, side="right") - 1]  #                  (n, 2)
+        set_points = levels[
+            np.searchsorted(jumps, row, side="right") - 1
+        ]  #                  (n, 2)
         yield np.column_stack([row / RATE, set_points, sensors.read(chamber.fill(set_points))])
 
 
@@ -147,8 +165,12 @@ class _Sensors:
 
     def __init__(self, gas: str, generator: np.random.Generator) -> None:
         spread = np.random.default_rng(ARRAY_SEED).normal(0.0, SPREAD, (5, len(ORDER)))
-        self.air, methane, ethylene, self.exponent, delay = np.array([TYPES[kind] for kind in ORDER]).T * np.exp(spread)  # (16,) each
-        self.sensitivity = np.stack([methane if gas == "methane" else CO_SMELLS_LIKE * methane, ethylene])  # (2, 16)
+        self.air, methane, ethylene, self.exponent, delay = np.array(
+            [TYPES[kind] for kind in ORDER]
+        ).T * np.exp(spread)  # (16,) each
+        self.sensitivity = np.stack(
+            [methane if gas == "methane" else CO_SMELLS_LIKE * methane, ethylene]
+        )  # (2, 16)
         self.delay = _Delay(delay, start=np.ones(len(ORDER)))
         self.ambient = _Drift(AMBIENT_DRIFT, AMBIENT_MEMORY, 1, generator)
         self.generator = generator
@@ -164,8 +186,12 @@ class _Delay:
     """Follows every column of a signal as a first-order lag does, and remembers where it was."""
 
     def __init__(self, seconds: Array, start: Array) -> None:
-        self.step = 1.0 - np.exp(-1.0 / (RATE * seconds))  # share of the way that is gone in a row (columns,)
-        self.last = start  #                                                                   (columns,)
+        self.step = 1.0 - np.exp(
+            -1.0 / (RATE * seconds)
+        )  # share of the way that is gone in a row (columns,)
+        self.last = (
+            start  #                                                                   (columns,)
+        )
 
     def follow(self, signal: Array) -> Array:
         """The delayed signal, (n, columns) like the signal."""
@@ -180,9 +206,15 @@ class _Delay:
 class _Drift:
     """Wanders around 0 with this standard deviation and forgets where it was after so many seconds: delayed noise."""
 
-    def __init__(self, deviation: float, memory: float, n_columns: int, generator: np.random.Generator) -> None:
-        self.delay = _Delay(np.full(n_columns, memory), start=generator.normal(0.0, deviation, n_columns))
-        self.noise = deviation * np.sqrt((2.0 - self.delay.step) / self.delay.step)  # the delay leaves `deviation` of it
+    def __init__(
+        self, deviation: float, memory: float, n_columns: int, generator: np.random.Generator
+    ) -> None:
+        self.delay = _Delay(
+            np.full(n_columns, memory), start=generator.normal(0.0, deviation, n_columns)
+        )
+        self.noise = deviation * np.sqrt(
+            (2.0 - self.delay.step) / self.delay.step
+        )  # the delay leaves `deviation` of it
         self.generator = generator
 
     def go_on(self, n: int) -> Array:

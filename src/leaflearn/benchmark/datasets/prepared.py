@@ -23,7 +23,9 @@ FOLDER = "prepared"
 SIZES = ".sizes.json"  # in each prepared folder: its files, and how many bytes each has
 
 
-def prepare(name: str, sources: Iterable[Path], make: Callable[[Path], None], *, version: int) -> Path:
+def prepare(
+    name: str, sources: Iterable[Path], make: Callable[[Path], None], *, version: int
+) -> Path:
     """The folder that `make` fills, made now or found from an earlier time.
 
     Parameters
@@ -78,7 +80,9 @@ def fingerprint(sources: Iterable[Path]) -> str:
 
 
 def _sizes(folder: Path) -> dict[str, int]:
-    return {path.name: path.stat().st_size for path in folder.iterdir() if not path.name.startswith(".")}
+    return {
+        path.name: path.stat().st_size for path in folder.iterdir() if not path.name.startswith(".")
+    }
 
 
 def _is_whole(folder: Path) -> bool:
@@ -109,7 +113,12 @@ def _settle(temporary: Path, final: Path, name: str) -> Path:
 
 def _remove(folder: Path) -> None:
     """Take away the name of the folder before it is emptied: nobody shall find half of it."""
-    with tempfile.TemporaryDirectory(prefix=".", dir=folder.parent, ignore_cleanup_errors=True) as away, suppress(OSError):
+    with (
+        tempfile.TemporaryDirectory(
+            prefix=".", dir=folder.parent, ignore_cleanup_errors=True
+        ) as away,
+        suppress(OSError),
+    ):
         folder.rename(Path(away) / folder.name)
 
 

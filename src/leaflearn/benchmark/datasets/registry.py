@@ -55,7 +55,9 @@ def register(name: str, files: Files | None = None) -> Callable[[Factory], Facto
 
     def put(factory: Factory) -> Factory:
         if name in DATASETS:
-            raise ValueError(f"There is a data set called {name!r} already; give this one another name.")
+            raise ValueError(
+                f"There is a data set called {name!r} already; give this one another name."
+            )
         DATASETS[name] = DataSet(name, factory, files)
         return factory
 

@@ -20,8 +20,28 @@ import numpy as np
 
 from leaflearn.benchmark.datasets.store import DataError
 
-KINDS = {"b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16"}  # of numbers; above all, no objects
-KEYS = (str, bytes, int, float)  # of dictionaries; not tuples, which can be nested so deeply that hashing them breaks Python
+KINDS = {
+    "b1",
+    "i1",
+    "i2",
+    "i4",
+    "i8",
+    "u1",
+    "u2",
+    "u4",
+    "u8",
+    "f2",
+    "f4",
+    "f8",
+    "c8",
+    "c16",
+}  # of numbers; above all, no objects
+KEYS = (
+    str,
+    bytes,
+    int,
+    float,
+)  # of dictionaries; not tuples, which can be nested so deeply that hashing them breaks Python
 PLAIN = (*KEYS, list, tuple, dict, type(None), np.ndarray, np.generic, np.dtype)
 MOST_AXES = 32
 LONGEST_NAME = 80  # characters of a name that are read and shown
@@ -67,7 +87,12 @@ def load_pickle(path: Path) -> object:
         reason = f"is refused and nothing of it ran, because it asks for {error}, which data have no use for"
     except _DamagedError as error:
         reason = f"is not a whole pickle of numbers, text and arrays: {error}"
-    except (LookupError, TypeError, ValueError, OverflowError):  # from values that the machine takes on trust, such as places in its memory
+    except (
+        LookupError,
+        TypeError,
+        ValueError,
+        OverflowError,
+    ):  # from values that the machine takes on trust, such as places in its memory
         reason = f"is not a whole pickle of numbers, text and arrays: {_DamagedError()}"
     except OSError as error:
         raise DataError(f"Cannot read '{path}': {error.strerror or error}.") from error
@@ -82,12 +107,19 @@ class _Unfinished:
 
     def __init__(self, finish: Callable[[Any], object]) -> None:
         self.finish = finish
-        self.places: list[int] = []  # in the memory of the machine, which shall hold the finished one
+        self.places: list[
+            int
+        ] = []  # in the memory of the machine, which shall hold the finished one
 
 
 def _begin_array(*arguments: object) -> _Unfinished:
     """Stands for `_reconstruct`, which numpy only ever asks for an empty array that is filled afterwards."""
-    if len(arguments) != 3 or arguments[0] is not _NDARRAY or arguments[1] != (0,) or arguments[2] not in (b"b", "b"):
+    if (
+        len(arguments) != 3
+        or arguments[0] is not _NDARRAY
+        or arguments[1] != (0,)
+        or arguments[2] not in (b"b", "b")
+    ):
         raise _RefusedError("an array that numpy would not ask for")
     return _Unfinished(_finish_array)
 
@@ -96,7 +128,11 @@ def _finish_array(state: tuple[Any, ...]) -> np.ndarray[Any, Any]:
     _, shape, kind, by_columns, content = state
     if not isinstance(kind, np.dtype) or not isinstance(content, bytes):
         raise _RefusedError("an array of other things than numbers")
-    if not isinstance(shape, tuple) or len(shape) > MOST_AXES or not all(type(length) is int and length >= 0 for length in shape):
+    if (
+        not isinstance(shape, tuple)
+        or len(shape) > MOST_AXES
+        or not all(type(length) is int and length >= 0 for length in shape)
+    ):
         raise _DamagedError("an array in it has no proper shape")
     if len(content) != kind.itemsize * math.prod(shape):
         raise _DamagedError("an array in it has another size than its content")
@@ -115,14 +151,20 @@ def _begin_type(code: object = None, *_: object) -> _Unfinished:
 
 def _finish_type(name: str, state: tuple[Any, ...]) -> np.dtype[Any]:
     order = state[1].decode("latin1") if isinstance(state[1], bytes) else state[1]
-    if order not in ("<", ">", "|", "=") or any(part is not None for part in state[2:5]):  # parts and fields, which numbers have not
+    if order not in ("<", ">", "|", "=") or any(
+        part is not None for part in state[2:5]
+    ):  # parts and fields, which numbers have not
         raise _RefusedError("an array of other things than numbers")
     return np.dtype(order + name)
 
 
 def _make_scalar(kind: object = None, content: object = None, *_: object) -> Any:
     """Stands for `scalar`, a single number of numpy."""
-    if not isinstance(kind, np.dtype) or not isinstance(content, bytes) or len(content) != kind.itemsize:
+    if (
+        not isinstance(kind, np.dtype)
+        or not isinstance(content, bytes)
+        or len(content) != kind.itemsize
+    ):
         raise _RefusedError("a number that numpy would not ask for")
     return np.frombuffer(content, kind)[0]
 
@@ -258,7 +300,9 @@ class _Machine:
 
     def update(self, values: list[Any]) -> None:
         """Put keys and values, by turns, into the dictionary below them."""
-        if type(self.stack[-1]) is not dict or not all(isinstance(key, KEYS) for key in values[::2]):
+        if type(self.stack[-1]) is not dict or not all(
+            isinstance(key, KEYS) for key in values[::2]
+        ):
             raise _DamagedError
         self.stack[-1].update(zip(values[::2], values[1::2], strict=True))
 
@@ -273,7 +317,9 @@ class _Machine:
             raise _RefusedError("a call of something that is no function")
         result = function(*arguments)
         if isinstance(result, bytes):
-            self.encoded += len(result)  # one long text could be asked for again and again, and fill all memory
+            self.encoded += len(
+                result
+            )  # one long text could be asked for again and again, and fill all memory
             if self.encoded > self.size:
                 raise _RefusedError("more bytes than it holds")
         return result
@@ -289,8 +335,14 @@ class _Machine:
 
 def _unknown(code: bytes) -> Exception:
     """Why this instruction is not followed: pickles have it and data do not need it, or there is none such."""
-    names = {instruction.code.encode("latin1"): instruction.name for instruction in pickletools.opcodes}
-    return _RefusedError(f"the instruction {names[code]}") if code in names else _DamagedError(f"there is no instruction {code!r}")
+    names = {
+        instruction.code.encode("latin1"): instruction.name for instruction in pickletools.opcodes
+    }
+    return (
+        _RefusedError(f"the instruction {names[code]}")
+        if code in names
+        else _DamagedError(f"there is no instruction {code!r}")
+    )
 
 
 def _check_finished(result: object) -> None:

@@ -69,14 +69,26 @@ def sample_groups(
     group_size = domains.group_size if group_size is None else group_size
     smallest, largest = group_size if isinstance(group_size, tuple) else (group_size, group_size)
     if n_groups < 1 or smallest < 1:
-        raise ValueError(f"`n_groups` and `group_size` must be at least 1; they are {n_groups} and {group_size}.")
+        raise ValueError(
+            f"`n_groups` and `group_size` must be at least 1; they are {n_groups} and {group_size}."
+        )
     if smallest > largest:
-        raise ValueError(f"`group_size` is a size or a pair (smallest, largest); it is {group_size}.")
+        raise ValueError(
+            f"`group_size` is a size or a pair (smallest, largest); it is {group_size}."
+        )
     generator = np.random.default_rng(random_state)
-    for_labels, for_mixing = generator.spawn(2)  # of their own, so that the same seed draws the same groups with and without noise
+    for_labels, for_mixing = generator.spawn(
+        2
+    )  # of their own, so that the same seed draws the same groups with and without noise
     noisy = mislabel(domains, label_noise, for_labels)
     domain = draw_domains(domains, n_groups, generator)  #                                    (m,)
-    sizes = generator.integers(smallest, largest + 1, n_groups) if smallest < largest else np.full(n_groups, smallest)
+    sizes = (
+        generator.integers(smallest, largest + 1, n_groups)
+        if smallest < largest
+        else np.full(n_groups, smallest)
+    )
     groups = np.repeat(np.arange(n_groups), sizes)  #                                         (N,)
-    draw = draw_rows(noisy, mix(domains, domain[groups], mixing, for_mixing), generator, replacement)
+    draw = draw_rows(
+        noisy, mix(domains, domain[groups], mixing, for_mixing), generator, replacement
+    )
     return GroupedSample(draw.x(), draw.y(), groups), draw.truth(domain, domains)

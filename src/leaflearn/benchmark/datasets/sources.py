@@ -33,7 +33,9 @@ class Pictures:
             [0.4, 1. ]]], dtype=float32)
     """
 
-    stored: NDArray[np.uint8]  # may be mapped from a file                      (N, channels, height, width)
+    stored: NDArray[
+        np.uint8
+    ]  # may be mapped from a file                      (N, channels, height, width)
 
     def __post_init__(self) -> None:
         if self.stored.dtype != np.uint8 or self.stored.ndim != 4:
@@ -91,9 +93,13 @@ class Examples:
     def __post_init__(self) -> None:
         for name, column in (("x", self.x), ("y", self.y)):
             if not isinstance(column, np.ndarray | Pictures):
-                raise TypeError(f"{name} is a {type(column).__name__}, but a numpy array was expected; pass np.asarray({name}).")
+                raise TypeError(
+                    f"{name} is a {type(column).__name__}, but a numpy array was expected; pass np.asarray({name})."
+                )
         if len(self.x) != len(self.y):
-            raise ValueError(f"x has {len(self.x)} rows and y has {len(self.y)}; every input needs one target.")
+            raise ValueError(
+                f"x has {len(self.x)} rows and y has {len(self.y)}; every input needs one target."
+            )
 
     def __len__(self) -> int:
         return len(self.x)

@@ -152,7 +152,9 @@ def locate(files: Files) -> Path:
         if path.is_file():
             raise DataError(f"'{path}' is not a whole zip file; delete it and fetch it again.")
     more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
-    raise MissingDataError(f"{files.title}: '{absent[0]}'{more} {'are' if more else 'is'} not in '{folder}'. {files.by_hand}".rstrip())
+    raise MissingDataError(
+        f"{files.title}: '{absent[0]}'{more} {'are' if more else 'is'} not in '{folder}'. {files.by_hand}".rstrip()
+    )
 
 
 def verify(files: Files) -> dict[str, str]:
@@ -168,7 +170,10 @@ def verify(files: Files) -> dict[str, str]:
     if archive := _archive(files):
         return {archive: "there"}
     folder, absent = data_folder() / files.folder, set(missing(files))
-    return {name: "missing" if name in absent else _judge(folder / name, checksum) for name, checksum in files.contents.items()}
+    return {
+        name: "missing" if name in absent else _judge(folder / name, checksum)
+        for name, checksum in files.contents.items()
+    }
 
 
 def matches(path: Path, checksum: str) -> bool:

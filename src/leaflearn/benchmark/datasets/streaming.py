@@ -77,7 +77,11 @@ class BilevelSampler:
     @property
     def n_rows(self) -> int | None:
         """Training rows of the domains that come up, those that they share counted once; None where a source never ends."""
-        tables = [domain.train for domain, share in zip(self.domains, self.domains.probabilities, strict=True) if share]
+        tables = [
+            domain.train
+            for domain, share in zip(self.domains, self.domains.probabilities, strict=True)
+            if share
+        ]
         sizes = {id(table.x): len(table) for table in tables if isinstance(table, Examples)}
         return sum(sizes.values()) if all(isinstance(table, Examples) for table in tables) else None
 
@@ -94,7 +98,9 @@ class BilevelSampler:
 
     @cached_property
     def _noisy(self) -> DomainSet:
-        return mislabel(self.domains, self.label_noise, np.random.default_rng([self.random_state, 0]))
+        return mislabel(
+            self.domains, self.label_noise, np.random.default_rng([self.random_state, 0])
+        )
 
     @cached_property
     def _row_numbers(self) -> list[Rows] | None:
@@ -102,12 +108,22 @@ class BilevelSampler:
 
         They are shuffled over all tables: in order, they would tell which table, and so which domain, a row is from.
         """
-        tables = {id(domain.train.x): len(domain.train) for domain in self.domains if isinstance(domain.train, Examples)}
+        tables = {
+            id(domain.train.x): len(domain.train)
+            for domain in self.domains
+            if isinstance(domain.train, Examples)
+        }
         if not all(isinstance(domain.train, Examples) for domain in self.domains):
             return None
         shuffled = np.random.default_rng([self.random_state, 2]).permutation(sum(tables.values()))
-        parts = dict(zip(tables, np.split(shuffled, np.cumsum([*tables.values()])[:-1]), strict=True))
-        return [parts[id(domain.train.x)] for domain in self.domains if isinstance(domain.train, Examples)]
+        parts = dict(
+            zip(tables, np.split(shuffled, np.cumsum([*tables.values()])[:-1]), strict=True)
+        )
+        return [
+            parts[id(domain.train.x)]
+            for domain in self.domains
+            if isinstance(domain.train, Examples)
+        ]
 
     def epoch(self, number: int) -> Iterator[tuple[Batches, Truth]]:
         """The meta-batches of this epoch with the truth about each, for those who may see it.
@@ -133,7 +149,9 @@ class BilevelSampler:
                 x=as_inputs(draw.x(rows)),
                 y=as_targets(draw.y(rows), self.domains.classes is not None),
                 group=torch.from_numpy(place),
-                group_id=torch.from_numpy(groups + number * self.n_groups if self.redraw else groups),
+                group_id=torch.from_numpy(
+                    groups + number * self.n_groups if self.redraw else groups
+                ),
                 index=self._number(draw, rows),
                 n_groups=len(groups),
             )

@@ -44,5 +44,7 @@ def two_lines() -> DomainSet:
     ('rising', 'falling')
     """
     sources = {target.__name__: Function(target, low=0.0, high=1.0) for target in (rising, falling)}
-    domains = tuple(Domain(name, train=source, test=source.grid(N_TEST)) for name, source in sources.items())
+    domains = tuple(
+        Domain(name, train=source, test=source.grid(N_TEST)) for name, source in sources.items()
+    )
     return DomainSet("two-lines", domains, n_groups=250, group_size=2)

@@ -30,10 +30,29 @@ MOST_MEMBERS = 500_000
 MOST_BYTES = 16 << 30  # that come out of one archive
 MOST_TIMES = 50  # as many bytes as the archive itself has; pictures gain nothing from compression, text a factor of ten
 ALWAYS_FINE = 1 << 20  # a tiny archive may well be mostly padding
-DAMAGE = (zipfile.BadZipFile, tarfile.TarError, zlib.error, struct.error, EOFError, ValueError, RuntimeError, OverflowError, LookupError)
-DAMAGE_NUMBERS = (None, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENAMETOOLONG, errno.EINVAL)  # the others are the machine's fault
+DAMAGE = (
+    zipfile.BadZipFile,
+    tarfile.TarError,
+    zlib.error,
+    struct.error,
+    EOFError,
+    ValueError,
+    RuntimeError,
+    OverflowError,
+    LookupError,
+)
+DAMAGE_NUMBERS = (
+    None,
+    errno.ENOTDIR,
+    errno.EISDIR,
+    errno.EEXIST,
+    errno.ENAMETOOLONG,
+    errno.EINVAL,
+)  # the others are the machine's fault
 
-Member = tuple[str, Iterator[bytes] | None]  # its name and its content, piece by piece; a folder has none
+Member = tuple[
+    str, Iterator[bytes] | None
+]  # its name and its content, piece by piece; a folder has none
 Count = Callable[[int], None]
 
 
@@ -71,19 +90,30 @@ def unpack(archive: Path, folder: Path, contents: Mapping[str, str | None]) -> N
 
 def _extract(archive: Path, into: Path, contents: Mapping[str, str | None], top: str) -> None:
     try:
-        with archive.open("rb") as file, progress_bar(f"unpacking {archive.name}", archive.stat().st_size, in_bytes=True) as advance:
-            for number, (name, content) in enumerate(_members(archive, file, _counter(archive, file, advance))):
+        with (
+            archive.open("rb") as file,
+            progress_bar(
+                f"unpacking {archive.name}", archive.stat().st_size, in_bytes=True
+            ) as advance,
+        ):
+            for number, (name, content) in enumerate(
+                _members(archive, file, _counter(archive, file, advance))
+            ):
                 if number == MOST_MEMBERS:
                     raise DataError(f"'{archive.name}' holds more than {MOST_MEMBERS} files")
                 inside = "/".join(_parts_below(top, name))
                 if content is not None and _is_wanted(inside, contents):
                     _write(content, into / inside)
     except (OSError, *DAMAGE) as error:
-        if isinstance(error, DataError) or (isinstance(error, OSError) and error.errno not in DAMAGE_NUMBERS):
+        if isinstance(error, DataError) or (
+            isinstance(error, OSError) and error.errno not in DAMAGE_NUMBERS
+        ):
             raise
         words = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         reason = " ".join(words.split()).rstrip(".")[:200] or type(error).__name__
-        raise DataError(f"'{archive.name}' is a damaged archive, or none at all ({reason})") from error
+        raise DataError(
+            f"'{archive.name}' is a damaged archive, or none at all ({reason})"
+        ) from error
 
 
 def _counter(archive: Path, file: IO[bytes], advance: Advance) -> Count:
@@ -95,7 +125,9 @@ def _counter(archive: Path, file: IO[bytes], advance: Advance) -> Count:
         nonlocal total
         total += n_bytes
         if total > most:
-            raise DataError(f"'{archive.name}' unpacks to more than the {most} bytes that an archive of its size may hold")
+            raise DataError(
+                f"'{archive.name}' unpacks to more than the {most} bytes that an archive of its size may hold"
+            )
         advance(file.tell())
 
     return count
@@ -106,7 +138,9 @@ def _members(archive: Path, file: IO[bytes], count: Count) -> Iterator[Member]:
     file.seek(0)
     if start == b"PK":
         return _of_zip(archive, file, count)
-    return _of_tar(archive, _Counted(gzip.GzipFile(fileobj=file) if start == b"\x1f\x8b" else file, count))
+    return _of_tar(
+        archive, _Counted(gzip.GzipFile(fileobj=file) if start == b"\x1f\x8b" else file, count)
+    )
 
 
 def _of_zip(archive: Path, file: IO[bytes], count: Count) -> Iterator[Member]:
@@ -114,18 +148,35 @@ def _of_zip(archive: Path, file: IO[bytes], count: Count) -> Iterator[Member]:
         for info in opened.infolist():
             kind = stat.S_IFMT(info.external_attr >> 16)
             _refuse_danger(archive, info.filename, is_plain=kind in (0, stat.S_IFREG, stat.S_IFDIR))
-            if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # others come out in pieces of any size
-                raise DataError(f"'{archive.name}' is compressed in a way that is not known here (number {info.compress_type})")
-            yield info.filename, None if info.is_dir() else _counted(_pieces(partial(opened.open, info)), count)
+            if info.compress_type not in (
+                zipfile.ZIP_STORED,
+                zipfile.ZIP_DEFLATED,
+            ):  # others come out in pieces of any size
+                raise DataError(
+                    f"'{archive.name}' is compressed in a way that is not known here (number {info.compress_type})"
+                )
+            yield (
+                info.filename,
+                None if info.is_dir() else _counted(_pieces(partial(opened.open, info)), count),
+            )
 
 
 def _of_tar(archive: Path, stream: _Counted) -> Iterator[Member]:
     with tarfile.open(fileobj=stream, mode="r|") as opened:
         for member in opened:
-            _refuse_danger(archive, member.name, is_plain=(member.isfile() and not member.issparse()) or member.isdir())
-            if hasattr(tarfile, "data_filter"):  # Python 3.11.4 and later; raises where the standard library sees a danger that we do not
+            _refuse_danger(
+                archive,
+                member.name,
+                is_plain=(member.isfile() and not member.issparse()) or member.isdir(),
+            )
+            if hasattr(
+                tarfile, "data_filter"
+            ):  # Python 3.11.4 and later; raises where the standard library sees a danger that we do not
                 tarfile.data_filter(member, str(archive.parent))
-            yield member.name, None if member.isdir() else _pieces(partial(opened.extractfile, member))
+            yield (
+                member.name,
+                None if member.isdir() else _pieces(partial(opened.extractfile, member)),
+            )
     while stream.read(READ_AT_ONCE):  # to the very end, where gzip keeps its checksum
         pass
 
@@ -162,7 +213,9 @@ def _refuse_danger(archive: Path, name: str, is_plain: bool) -> None:
     if name.startswith("/") or ".." in PurePosixPath(name).parts or "\\" in name or ":" in name:
         raise DataError(f"'{archive.name}' holds {name[:80]!r}, which leads out of the folder")
     if not is_plain:
-        raise DataError(f"'{archive.name}' holds {name[:80]!r}, which is a link, a device or a file with holes")
+        raise DataError(
+            f"'{archive.name}' holds {name[:80]!r}, which is a link, a device or a file with holes"
+        )
 
 
 def _parts_below(top: str, name: str) -> tuple[str, ...]:
@@ -171,7 +224,9 @@ def _parts_below(top: str, name: str) -> tuple[str, ...]:
 
 
 def _is_wanted(inside: str, contents: Mapping[str, str | None]) -> bool:
-    return any(inside.startswith(name) if name.endswith("/") else inside == name for name in contents)
+    return any(
+        inside.startswith(name) if name.endswith("/") else inside == name for name in contents
+    )
 
 
 def _write(content: Iterator[bytes], path: Path) -> None:
@@ -184,7 +239,9 @@ def _write(content: Iterator[bytes], path: Path) -> None:
 def _check(archive: Path, folder: Path, contents: Mapping[str, str | None]) -> None:
     for name, checksum in contents.items():
         if checksum and (folder / name).is_file() and not matches(folder / name, checksum):
-            raise DataError(f"'{archive.name}' holds a '{name}' that is not the published one: its checksum is not {checksum}")
+            raise DataError(
+                f"'{archive.name}' holds a '{name}' that is not the published one: its checksum is not {checksum}"
+            )
 
 
 def _move(temporary: Path, folder: Path, contents: Mapping[str, str | None]) -> None:
@@ -192,5 +249,7 @@ def _move(temporary: Path, folder: Path, contents: Mapping[str, str | None]) -> 
         if (temporary / name).exists():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             if name.endswith("/") and (folder / name).is_dir():
-                (folder / name).rmdir()  # which refuses where anything is in it; Windows renames onto no folder
+                (
+                    folder / name
+                ).rmdir()  # which refuses where anything is in it; Windows renames onto no folder
             os.replace(temporary / name, folder / name)

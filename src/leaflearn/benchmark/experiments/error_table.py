@@ -43,7 +43,13 @@ class Line:
         """The same with one column more: the mean of all domains, each of which counts as much (macro-average)."""
         mean = tuple(float(np.mean(of_seed)) for of_seed in zip(*self.errors, strict=True))
         published = (*self.published, float(np.mean(self.published))) if self.published else None
-        return replace(self, domains=(*self.domains, "mean"), errors=(*self.errors, mean), published=published, published_deviations=None)
+        return replace(
+            self,
+            domains=(*self.domains, "mean"),
+            errors=(*self.errors, mean),
+            published=published,
+            published_deviations=None,
+        )
 
     @property
     def n_seeds(self) -> int:
@@ -58,7 +64,10 @@ class Line:
     @property
     def deviations(self) -> list[float]:
         """Standard deviation over seeds; 0 for one."""
-        return [self.scale * float(np.std(each, ddof=1)) if len(each) > 1 else 0.0 for each in self.errors]
+        return [
+            self.scale * float(np.std(each, ddof=1)) if len(each) > 1 else 0.0
+            for each in self.errors
+        ]
 
     @property
     def differences(self) -> list[float]:
@@ -69,7 +78,9 @@ class Line:
 def error_lines(spec: Spec, finished: Iterable[tuple[Run, RunFolder]]) -> list[Line]:
     """The lines of an experiment, settings and methods in the order of the spec."""
     results: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    elsewhere: set[tuple[str, str]] = set()  # rows on other data than the paper's: published numbers do not compare
+    elsewhere: set[tuple[str, str]] = (
+        set()
+    )  # rows on other data than the paper's: published numbers do not compare
     for run, folder in finished:
         result = folder.result
         results.setdefault((run.setting, run.method), []).append(result)
@@ -80,16 +91,24 @@ def error_lines(spec: Spec, finished: Iterable[tuple[Run, RunFolder]]) -> list[L
     lines = []
     for (setting, method), each in results.items():
         for protocol in PROTOCOLS:
-            told = [errors for result in each if (errors := errors_by(result, protocol)) is not None]
+            told = [
+                errors for result in each if (errors := errors_by(result, protocol)) is not None
+            ]
             if told:
                 compares = protocol in AS_PUBLISHED and (setting, method) not in elsewhere
                 published, deviations = (
-                    tuple(numbers) if compares and (numbers := by_name[setting].get(key, {}).get(method)) else None
+                    tuple(numbers)
+                    if compares and (numbers := by_name[setting].get(key, {}).get(method))
+                    else None
                     for key in ("published", "published_deviations")
                 )
                 domains = tuple(each[0]["domains"])
                 by_domain = tuple(tuple(errors[d] for errors in told) for d in range(len(domains)))
-                lines.append(Line(setting, method, protocol, domains, by_domain, published, deviations, scale))
+                lines.append(
+                    Line(
+                        setting, method, protocol, domains, by_domain, published, deviations, scale
+                    )
+                )
     return lines
 
 
@@ -102,5 +121,9 @@ def errors_by(result: dict[str, Any], protocol: str) -> list[float] | None:
     >>> errors_by(result, "best"), errors_by(result, "pruned"), errors_by(result, "adapted")
     ([0.1, 0.2], [0.1, 0.3], None)
     """
-    told = result.get("pruned", {}).get("best") if protocol == "pruned" else result.get("errors", {}).get(protocol)
+    told = (
+        result.get("pruned", {}).get("best")
+        if protocol == "pruned"
+        else result.get("errors", {}).get(protocol)
+    )
     return list(told) if told is not None else None

@@ -16,7 +16,12 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from leaflearn.benchmark.datasets.streaming import BilevelSampler
 from leaflearn.benchmark.experiments.measures import MEASURES, Learnt, snapshot
 from leaflearn.benchmark.experiments.own_methods import register_from
-from leaflearn.benchmark.experiments.parts import make_domains, make_learner, make_network, make_optimizer
+from leaflearn.benchmark.experiments.parts import (
+    make_domains,
+    make_learner,
+    make_network,
+    make_optimizer,
+)
 from leaflearn.benchmark.experiments.run_folder import RunFolder
 from leaflearn.benchmark.experiments.spec import Run
 from leaflearn.benchmark.methods import Method, describe
@@ -42,7 +47,9 @@ class LearningRun:
 
     root: Path
     what: Run
-    also: Path | None = None  # a file with methods of the user's own, which a new process does not know yet
+    also: Path | None = (
+        None  # a file with methods of the user's own, which a new process does not know yet
+    )
 
     def run(self) -> dict[str, Any]:
         """Run it, or go on with it, and give its result; one that is done is not run again."""
@@ -52,7 +59,9 @@ class LearningRun:
         if not folder.is_done:
             _warm_up()
             try:
-                with threadpool_limits(1):  # torch has one thread already; neighbours are looked for by others
+                with threadpool_limits(
+                    1
+                ):  # torch has one thread already; neighbours are looked for by others
                     folder.finish(_learn(folder, self.what.settings))
             except (ValueError, OSError) as error:  # what a user can mend
                 raise ValueError(f"{folder.path.name}: {error}") from error
@@ -71,7 +80,10 @@ def _learn(folder: RunFolder, settings: dict[str, Any]) -> dict[str, Any]:
     method, sampler, seconds = _put_together(settings)
     state = folder.resume()
     if state is not None and not _goes_on(method, state):
-        (method, sampler, seconds), state = _put_together(settings), None  # what did not go on may be half changed
+        (method, sampler, seconds), state = (
+            _put_together(settings),
+            None,
+        )  # what did not go on may be half changed
     if state is None:
         folder.begin()
         folder.restart()
@@ -90,13 +102,25 @@ def _learn(folder: RunFolder, settings: dict[str, Any]) -> dict[str, Any]:
         if epoch % every == 0 or epoch == settings["n_epochs"] - 1:
             folder.record({"epoch": epoch, "seconds": round(seconds, 2), **numbers})
         if time.monotonic() - saved_at > SAVED_EVERY:
-            folder.save({"n_epochs": epoch + 1, "seconds": seconds, "snapshots": snapshots, "method": method.state_dict()})
+            folder.save(
+                {
+                    "n_epochs": epoch + 1,
+                    "seconds": seconds,
+                    "snapshots": snapshots,
+                    "method": method.state_dict(),
+                }
+            )
             saved_at = time.monotonic()
     if settings["n_epochs"] in settings.get("snapshots", ()):
         snapshots[str(settings["n_epochs"])] = snapshot(method, sampler)
     learnt = Learnt(method, sampler, seconds, settings["seed"])
     measured = {name: MEASURES[name](learnt) for name in settings.get("measures", ["errors"])}
-    told = {"domains": list(sampler.domains.names), "data": sampler.domains.name, "seconds": round(seconds, 2), "usage": _usage(folder)}
+    told = {
+        "domains": list(sampler.domains.names),
+        "data": sampler.domains.name,
+        "seconds": round(seconds, 2),
+        "usage": _usage(folder),
+    }
     told |= {"about": about} if (about := method.about()) else {}
     return told | measured | ({"snapshots": snapshots} if snapshots else {})
 
@@ -120,8 +144,18 @@ def _put_together(settings: dict[str, Any]) -> tuple[Method, BilevelSampler, flo
     """The method, prepared, what it will learn from, and how many processor seconds it took to prepare."""
     domains = make_domains(settings["dataset"])
     sampler = BilevelSampler(domains, random_state=settings["seed"], **settings.get("sampler", {}))
-    network, optimizer = make_network(settings["network"], domains.input_shape), make_optimizer(settings["optimizer"])
-    problem = describe(sampler, network, settings["n_epochs"], settings["seed"], optimizer, settings.get("slows_down", False))
+    network, optimizer = (
+        make_network(settings["network"], domains.input_shape),
+        make_optimizer(settings["optimizer"]),
+    )
+    problem = describe(
+        sampler,
+        network,
+        settings["n_epochs"],
+        settings["seed"],
+        optimizer,
+        settings.get("slows_down", False),
+    )
     method = make_learner(settings["method"])
     began = time.process_time()
     method.prepare(problem)

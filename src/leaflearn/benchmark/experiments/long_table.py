@@ -27,11 +27,28 @@ def as_long_table(spec: Spec, lines: Iterable[Line]) -> Table:
     rows = []
     for line in lines:
         for d, domain in enumerate(line.domains):
-            told = (spec.name, spec.scale, line.setting, line.method, line.protocol, domain, str(spec.content.get("unit", "")))
+            told = (
+                spec.name,
+                spec.scale,
+                line.setting,
+                line.method,
+                line.protocol,
+                domain,
+                str(spec.content.get("unit", "")),
+            )
             deviation = _number(line.deviations[d]) if line.n_seeds > 1 else ""
             published = (_number(line.published[d]) if line.published else "", _deviation(line, d))
             difference = _number(line.differences[d]) if line.published else ""
-            rows.append((*told, str(line.n_seeds), _number(line.means[d]), deviation, *published, difference))
+            rows.append(
+                (
+                    *told,
+                    str(line.n_seeds),
+                    _number(line.means[d]),
+                    deviation,
+                    *published,
+                    difference,
+                )
+            )
     return Table("", HEAD, tuple(rows))
 
 

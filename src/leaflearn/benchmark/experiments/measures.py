@@ -35,7 +35,10 @@ class Learnt:
 
 def errors(learnt: Learnt) -> dict[str, list[float]]:
     """The errors in every domain by every protocol that applies."""
-    return {name: _round(each) for name, each in method_errors(learnt.method, learnt.sampler.domains, learnt.seed).items()}
+    return {
+        name: _round(each)
+        for name, each in method_errors(learnt.method, learnt.sampler.domains, learnt.seed).items()
+    }
 
 
 def pruned_errors(learnt: Learnt) -> dict[str, Any]:
@@ -54,7 +57,9 @@ def pruned_errors(learnt: Learnt) -> dict[str, Any]:
     for domain in domains:
         each = method.predict_each(as_inputs(np.asarray(domain.test.x[:]))).numpy()[:, kept]
         truth, measure = np.asarray(domain.test.y), error_rate if is_class else rmse
-        decided, truth = (each.argmax(-1), truth) if is_class else (each, truth.reshape(len(truth), -1))
+        decided, truth = (
+            (each.argmax(-1), truth) if is_class else (each, truth.reshape(len(truth), -1))
+        )
         left += best_errors(decided, [truth], measure).error.tolist()
     return {"dropped": dropped, "usage": _round(usage), "best": _round(left)}
 
@@ -94,10 +99,18 @@ def answer_time(learnt: Learnt) -> float:
 def solution(learnt: Learnt) -> str:
     """Which reading of two lines that cross was found: S1, the lines; S2, a V and its mirror image; or neither."""
     x = as_inputs(np.linspace(0.0, 1.0, 101)[:, None])
-    answers = learnt.method.predict_each(x).numpy()[:, :, 0]  #                               (101, K)
+    answers = learnt.method.predict_each(x).numpy()[
+        :, :, 0
+    ]  #                               (101, K)
     line, hill = x.numpy()[:, 0], np.minimum(x.numpy()[:, 0], 1 - x.numpy()[:, 0])
     for name, pair in (("S1", (line, 1 - line)), ("S2", (hill, 1 - hill))):
-        off = [min(float(np.sqrt(np.mean((answers[:, k] - goal) ** 2))) for k in range(answers.shape[1])) for goal in pair]
+        off = [
+            min(
+                float(np.sqrt(np.mean((answers[:, k] - goal) ** 2)))
+                for k in range(answers.shape[1])
+            )
+            for goal in pair
+        ]
         if max(off) < 0.05:
             return name
     return "neither"
@@ -117,7 +130,12 @@ def features(learnt: Learnt, n_rows: int = 600) -> dict[str, Any]:
             seen = network[:-1](x).numpy()
         points.append(np.round(TSNE(2, init="pca", random_state=0).fit_transform(seen), 2).tolist())
     labels = {domain.name: np.asarray(domain.test.y[:n_rows]).tolist() for domain in domains}
-    return {"points": points, "labels": labels, "classes": list(domains.classes or ()), "errors": _round(_errors_of_each(learnt))}
+    return {
+        "points": points,
+        "labels": labels,
+        "classes": list(domains.classes or ()),
+        "errors": _round(_errors_of_each(learnt)),
+    }
 
 
 def snapshot(method: Method, sampler: BilevelSampler) -> dict[str, Any]:
@@ -127,8 +145,13 @@ def snapshot(method: Method, sampler: BilevelSampler) -> dict[str, Any]:
     parts = [(batches, method.contexts(batches)) for batches, _ in sampler.epoch(0)]  # type: ignore[attr-defined]
     return {
         "x": _round(grid[:, 0]),
-        "curves": [_round(curve) for curve in method.predict_each(as_inputs(grid)).numpy()[:, :, 0].T],
-        "points": [_round(np.column_stack([b.x[:, 0], b.y[:, 0], contexts[b.group]])) for b, contexts in parts],
+        "curves": [
+            _round(curve) for curve in method.predict_each(as_inputs(grid)).numpy()[:, :, 0].T
+        ],
+        "points": [
+            _round(np.column_stack([b.x[:, 0], b.y[:, 0], contexts[b.group]]))
+            for b, contexts in parts
+        ],
     }
 
 
@@ -145,8 +168,13 @@ MEASURES: dict[str, Callable[[Learnt], Any]] = {
 
 def _usage(learnt: Learnt) -> Array:
     """Share of an epoch's groups that each model explains best."""
-    contexts: Tensor = torch.cat([learnt.method.contexts(batches) for batches, _ in learnt.sampler.epoch(0)])  # type: ignore[attr-defined]
-    n_contexts = learnt.method.predict_each(as_inputs(np.asarray(learnt.sampler.domains.domains[0].test.x[:1]))).shape[1]
+    method: Any = learnt.method
+    contexts: Tensor = torch.cat(
+        [method.contexts(batches) for batches, _ in learnt.sampler.epoch(0)]
+    )
+    n_contexts = learnt.method.predict_each(
+        as_inputs(np.asarray(learnt.sampler.domains.domains[0].test.x[:1]))
+    ).shape[1]
     return np.bincount(contexts.numpy(), minlength=n_contexts) / len(contexts)
 
 
@@ -171,7 +199,9 @@ def _superfluous(answers: Array, usage: Array, is_class: bool) -> int:
 
 def _adapt(method: Any, source: Any, grid: Array, seed: int) -> Array:
     support = source.draw(N_ADAPTED, np.random.default_rng(seed))
-    answer = method.adapt(as_inputs(np.asarray(support.x[:])), as_targets(np.asarray(support.y), is_class=False))
+    answer = method.adapt(
+        as_inputs(np.asarray(support.x[:])), as_targets(np.asarray(support.y), is_class=False)
+    )
     return np.asarray(answer(as_inputs(grid)).numpy()[:, 0])
 
 

@@ -15,7 +15,13 @@ from torch import Tensor
 
 from leaflearn.benchmark.datasets.domains import Domain, DomainSet
 from leaflearn.benchmark.datasets.streaming import as_inputs, as_targets
-from leaflearn.benchmark.evaluation import best_errors, error_rate, identified_errors, label_set_errors, rmse
+from leaflearn.benchmark.evaluation import (
+    best_errors,
+    error_rate,
+    identified_errors,
+    label_set_errors,
+    rmse,
+)
 from leaflearn.benchmark.methods import Method
 
 N_ADAPTED, N_ADAPTATIONS = 100, 10  # labelled rows, and how often they are drawn, as in the paper
@@ -40,14 +46,33 @@ def method_errors(method: Method, domains: DomainSet, random_state: int = 0) -> 
     """
     is_class = domains.classes is not None
     if hasattr(method, "adapt"):
-        return {"adapted": [_adapted_error(method, domain, is_class, random_state) for domain in domains]}
-    each = [(method.predict_each(as_inputs(np.asarray(domain.test.x[:]))).numpy(), _truth(domain, is_class)) for domain in domains]
+        return {
+            "adapted": [
+                _adapted_error(method, domain, is_class, random_state) for domain in domains
+            ]
+        }
+    each = [
+        (
+            method.predict_each(as_inputs(np.asarray(domain.test.x[:]))).numpy(),
+            _truth(domain, is_class),
+        )
+        for domain in domains
+    ]
     if method.gives_label_set:
-        return {"label set": [float(label_set_errors(answers[:, 0], [truth], len(domains))[0]) for answers, truth in each]}
+        return {
+            "label set": [
+                float(label_set_errors(answers[:, 0], [truth], len(domains))[0])
+                for answers, truth in each
+            ]
+        }
     best, identified = [], []
     for answers, truth in each:
-        best += best_errors(_decide(answers, is_class), [truth], error_rate if is_class else rmse).error.tolist()
-        identified += identified_errors(answers, [truth], "cross-entropy" if is_class else "squared", random_state=random_state).tolist()
+        best += best_errors(
+            _decide(answers, is_class), [truth], error_rate if is_class else rmse
+        ).error.tolist()
+        identified += identified_errors(
+            answers, [truth], "cross-entropy" if is_class else "squared", random_state=random_state
+        ).tolist()
     return {"best": best, "identified": identified}
 
 
@@ -57,9 +82,13 @@ def _adapted_error(method: Any, domain: Domain, is_class: bool, random_state: in
     found = []
     for _ in range(N_ADAPTATIONS):
         support = domain.train.draw(N_ADAPTED, generator)
-        answer = method.adapt(as_inputs(np.asarray(support.x[:])), as_targets(np.asarray(support.y), is_class))
+        answer = method.adapt(
+            as_inputs(np.asarray(support.x[:])), as_targets(np.asarray(support.y), is_class)
+        )
         answers: Tensor = answer(as_inputs(np.asarray(domain.test.x[:])))
-        found.append(float(measure(_decide(answers.numpy()[:, None], is_class), _truth(domain, is_class))[0]))
+        found.append(
+            float(measure(_decide(answers.numpy()[:, None], is_class), _truth(domain, is_class))[0])
+        )
     return float(np.mean(found))
 
 

@@ -41,5 +41,7 @@ def register_from(path: Path) -> list[str]:
         module.ADDED_METHODS = [method for method in METHODS if method not in before]  # type: ignore[attr-defined]
     added: list[str] = sys.modules[name].ADDED_METHODS
     if not added:
-        raise ValueError(f"'{path}' registers no method; decorate a class with `@register(NAME)` from leaflearn.benchmark.methods.")
+        raise ValueError(
+            f"'{path}' registers no method; decorate a class with `@register(NAME)` from leaflearn.benchmark.methods."
+        )
     return added

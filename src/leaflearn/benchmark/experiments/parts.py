@@ -21,7 +21,9 @@ from leaflearn.engines.networks import convnet, mlp
 Settings = dict[str, Any]
 
 
-def flat_mlp(input_shape: tuple[int, ...], n_outputs: int, hidden: tuple[int, ...] = (32, 32, 32, 32, 32)) -> nn.Sequential:
+def flat_mlp(
+    input_shape: tuple[int, ...], n_outputs: int, hidden: tuple[int, ...] = (32, 32, 32, 32, 32)
+) -> nn.Sequential:
     """Linear layers behind inputs of any shape.
 
     Examples
@@ -30,12 +32,23 @@ def flat_mlp(input_shape: tuple[int, ...], n_outputs: int, hidden: tuple[int, ..
     4
     """
     layers = mlp(int(np.prod(input_shape)), n_outputs, tuple(hidden))
-    return layers if len(input_shape) == 1 else nn.Sequential(nn.Flatten(), *layers)  # plain layers can be stacked, and are then quicker
+    return (
+        layers if len(input_shape) == 1 else nn.Sequential(nn.Flatten(), *layers)
+    )  # plain layers can be stacked, and are then quicker
 
 
 NETWORKS: dict[str, Callable[..., nn.Module]] = {"mlp": flat_mlp, "convnet": convnet}
-TABLES: dict[str, Mapping[str, Any]] = {"dataset": DATASETS, "network": NETWORKS, "optimizer": OPTIMIZERS, "method": METHODS}
-GIVEN = {"network": {"input_shape", "n_outputs"}, "optimizer": {"parameters"}, "sampler": {"domains", "random_state"}}  # never by settings
+TABLES: dict[str, Mapping[str, Any]] = {
+    "dataset": DATASETS,
+    "network": NETWORKS,
+    "optimizer": OPTIMIZERS,
+    "method": METHODS,
+}
+GIVEN = {
+    "network": {"input_shape", "n_outputs"},
+    "optimizer": {"parameters"},
+    "sampler": {"domains", "random_state"},
+}  # never by settings
 
 
 def make_domains(settings: Settings) -> DomainSet:
@@ -102,12 +115,18 @@ def check_part(part: str, settings: Settings) -> None:
     """
     name = settings.get("name", part)
     if part != "sampler" and name not in TABLES[part]:
-        raise ValueError(f"{part} {name!r} is not known; choose one of {', '.join(sorted(TABLES[part]))}.")
+        raise ValueError(
+            f"{part} {name!r} is not known; choose one of {', '.join(sorted(TABLES[part]))}."
+        )
     made_by: Any = BilevelSampler if part == "sampler" else TABLES[part][name]
-    taken = set(inspect.signature(getattr(made_by, "factory", made_by)).parameters) - GIVEN.get(part, set())
+    taken = set(inspect.signature(getattr(made_by, "factory", made_by)).parameters) - GIVEN.get(
+        part, set()
+    )
     for key in _arguments(settings):
         if key not in taken:
-            raise ValueError(f"{part} {name!r} does not take `{key}`; it takes {', '.join(sorted(taken)) or 'nothing'}.")
+            raise ValueError(
+                f"{part} {name!r} does not take `{key}`; it takes {', '.join(sorted(taken)) or 'nothing'}."
+            )
 
 
 def _arguments(settings: Settings) -> Settings:

@@ -48,8 +48,12 @@ def _run_here(jobs: Sequence[Job[T]]) -> Generator[T, None, None]:
 def _run_in_processes(jobs: Sequence[Job[T]], n_jobs: int) -> Generator[T, None, None]:
     """Results in the order in which they come. Whatever happens here, no process goes on working behind."""
     before = set(multiprocessing.active_children())
-    fresh = multiprocessing.get_context("spawn")  # a fork of a process in which torch has run can hang
-    with ProcessPoolExecutor(min(n_jobs, len(jobs)), mp_context=fresh, initializer=_prepare_process) as pool:
+    fresh = multiprocessing.get_context(
+        "spawn"
+    )  # a fork of a process in which torch has run can hang
+    with ProcessPoolExecutor(
+        min(n_jobs, len(jobs)), mp_context=fresh, initializer=_prepare_process
+    ) as pool:
         futures = [pool.submit(job.run) for job in jobs]
         try:
             for future in as_completed(futures):
@@ -67,5 +71,7 @@ def _run_in_processes(jobs: Sequence[Job[T]], n_jobs: int) -> Generator[T, None,
 
 
 def _prepare_process() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process is interrupted too, and ends this one
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # the first process is interrupted too, and ends this one
     torch.set_num_threads(1)

@@ -77,11 +77,25 @@ def as_latex(table: Table) -> str:
     notes = [f"% {note}" for note in table.notes]
     begin = f"\\begin{{tabular}}{{l{'r' * (len(table.head) - 1)}}}"
     return "\n".join(
-        [f"% {table.title}", begin, "  \\toprule", lines[0], "  \\midrule", *lines[1:], "  \\bottomrule", "\\end{tabular}", *notes]
+        [
+            f"% {table.title}",
+            begin,
+            "  \\toprule",
+            lines[0],
+            "  \\midrule",
+            *lines[1:],
+            "  \\bottomrule",
+            "\\end{tabular}",
+            *notes,
+        ]
     )
 
 
-FORMATS: dict[str, Callable[[Table], str]] = {"markdown": as_markdown, "csv": as_csv, "latex": as_latex}
+FORMATS: dict[str, Callable[[Table], str]] = {
+    "markdown": as_markdown,
+    "csv": as_csv,
+    "latex": as_latex,
+}
 
 
 def join(tables: Sequence[Table], form: str) -> str:

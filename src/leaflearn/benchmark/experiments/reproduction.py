@@ -13,7 +13,9 @@ from leaflearn.benchmark.experiments.run_folder import RunFolder
 from leaflearn.benchmark.experiments.spec import Run, Spec
 
 Complaint = str  # what was wrong with a run, empty where it was done
-Watch = Callable[[Iterator[Complaint], int], Iterable[Complaint]]  # as they come, how many -> the same, with a progress bar
+Watch = Callable[
+    [Iterator[Complaint], int], Iterable[Complaint]
+]  # as they come, how many -> the same, with a progress bar
 MOST_SEEDS = 1000
 
 
@@ -56,7 +58,12 @@ def missing_runs(specs: Sequence[Spec], root: Path, n_seeds: int | None = None) 
 
 
 def reproduce(
-    specs: Sequence[Spec], root: Path, n_seeds: int | None, n_jobs: int, watch: Watch, also: Path | None = None
+    specs: Sequence[Spec],
+    root: Path,
+    n_seeds: int | None,
+    n_jobs: int,
+    watch: Watch,
+    also: Path | None = None,
 ) -> list[Complaint]:
     """Run what is missing, and give the complaints of runs that could not be done; these do not end the others.
 
@@ -86,7 +93,11 @@ def reproduce(
     ([], [])
     """
     left_out = {run.key for spec in specs for run in spec.runs(n_seeds) if spec.lacks_data(run)}
-    jobs = [Attempt(LearningRun(root, run, also)) for run in missing_runs(specs, root, n_seeds) if run.key not in left_out]
+    jobs = [
+        Attempt(LearningRun(root, run, also))
+        for run in missing_runs(specs, root, n_seeds)
+        if run.key not in left_out
+    ]
     if not jobs:
         return []
     with closing(run_jobs(jobs, n_jobs)) as coming:  # an interruption ends the processes too
@@ -114,7 +125,11 @@ def learning_hours(specs: Sequence[Spec], root: Path) -> float:
     >>> learning_hours([load_spec("fig-regression", "smoke")], Path("nowhere"))
     0.0
     """
-    seconds = {run.key: float(folder.result["seconds"]) for spec in specs for run, folder in finished_runs(spec, root)}
+    seconds = {
+        run.key: float(folder.result["seconds"])
+        for spec in specs
+        for run, folder in finished_runs(spec, root)
+    }
     return sum(seconds.values()) / 3600
 
 

@@ -49,7 +49,9 @@ def long_table_of(spec: Spec, output: Path) -> list[Table]:
     >>> long_table_of(load_spec("fig-regression"), Path("nowhere"))
     []
     """
-    finished = [] if spec.content["show"] == "success" else list(finished_runs(spec, output / "runs"))
+    finished = (
+        [] if spec.content["show"] == "success" else list(finished_runs(spec, output / "runs"))
+    )
     if finished and spec.content["show"] in ("errors", "curves", "iterations", "features"):
         return [as_long_table(spec, error_lines(spec, finished))]
     return tables_of(spec, output)
@@ -58,34 +60,62 @@ def long_table_of(spec: Spec, output: Path) -> list[Table]:
 def notes_of(spec: Spec, finished: Finished) -> tuple[str, ...]:
     """What a reader must know under a table: scale, seeds, data, assumptions, commits."""
     environments = [folder.environment() for _, folder in finished]
-    commits = sorted({commit for environment in environments for commit in str(environment["commit"]).split(", ")})
+    commits = sorted(
+        {
+            commit
+            for environment in environments
+            for commit in str(environment["commit"]).split(", ")
+        }
+    )
     dates = sorted({environment["date"] for environment in environments})
-    data = sorted({folder.result["data"] + (f" in place of {own}" if (own := spec.stands_in_for(run)) else "") for run, folder in finished})
+    data = sorted(
+        {
+            folder.result["data"]
+            + (f" in place of {own}" if (own := spec.stands_in_for(run)) else "")
+            for run, folder in finished
+        }
+    )
     when = " to ".join(dict.fromkeys((dates[0], dates[-1])))
     made = f"Scale: {spec.scale}. Data: {', '.join(data)}. Run {when}, commit {', '.join(commits)}."
-    assumed = (f"Assumed, {name}: {text}." for name, text in spec.content.get("assumed", {}).items())
+    assumed = (
+        f"Assumed, {name}: {text}." for name, text in spec.content.get("assumed", {}).items()
+    )
     return (made, *tell_settings(run for run, _ in finished), *_tell_starts(finished), *assumed)
 
 
 def _tell_starts(finished: Finished) -> list[str]:
     """In how many runs leaflearn read contexts off the data, and began with them."""
-    trusted = [about["is_trusted"] for _, folder in finished if "is_trusted" in (about := folder.result.get("about", {}))]
+    trusted = [
+        about["is_trusted"]
+        for _, folder in finished
+        if "is_trusted" in (about := folder.result.get("about", {}))
+    ]
     if not trusted:
         return []
-    return [f"leaflearn began with contexts that were read off the data in {sum(trusted)} of {len(trusted)} runs, else it was annealed."]
+    return [
+        f"leaflearn began with contexts that were read off the data in {sum(trusted)} of {len(trusted)} runs, else it was annealed."
+    ]
 
 
 def _error_tables(spec: Spec, finished: Finished) -> list[Table]:
     lines = error_lines(spec, finished)
     by = "method" if spec.content.get("by") == "method" else "setting"
     other = "setting" if by == "method" else "method"
-    other_data = {run.setting for run, _ in finished if spec.stands_in_for(run)} if by == "setting" else set()
+    other_data = (
+        {run.setting for run, _ in finished if spec.stands_in_for(run)}
+        if by == "setting"
+        else set()
+    )
     tables = []
     for title in dict.fromkeys(getattr(line, by) for line in lines):
         of_title = [line for line in lines if getattr(line, by) == title]
         told = call(title) + (" (a stand-in)" if title in other_data else "")
         for domains in dict.fromkeys(line.domains for line in of_title):
-            tables.append(_error_table(told, [line for line in of_title if line.domains == domains], other, spec))
+            tables.append(
+                _error_table(
+                    told, [line for line in of_title if line.domains == domains], other, spec
+                )
+            )
     return _with_notes(tables, notes_of(spec, finished))
 
 
@@ -106,24 +136,43 @@ def _error_table(title: str, lines: Sequence[Line], rows_are: str, spec: Spec) -
     return Table(title, tuple(head), tuple(rows))
 
 
-def _error_row(line: Line, identified: Line | None, rows_are: str, has_paper: bool, digits: int) -> tuple[str, ...]:
-    cells = [call(getattr(line, rows_are)), line.protocol + (" (identified)" if identified else ""), str(line.n_seeds)]
+def _error_row(
+    line: Line, identified: Line | None, rows_are: str, has_paper: bool, digits: int
+) -> tuple[str, ...]:
+    cells = [
+        call(getattr(line, rows_are)),
+        line.protocol + (" (identified)" if identified else ""),
+        str(line.n_seeds),
+    ]
     for d in range(len(line.domains)):
         deviation = f" ± {line.deviations[d]:.{digits}f}" if line.n_seeds > 1 else ""
-        cells.append(f"{line.means[d]:.{digits}f}{deviation}" + (f" ({identified.means[d]:.{digits}f})" if identified else ""))
+        cells.append(
+            f"{line.means[d]:.{digits}f}{deviation}"
+            + (f" ({identified.means[d]:.{digits}f})" if identified else "")
+        )
         if has_paper:
             spread = f" ± {line.published_deviations[d]:g}" if line.published_deviations else ""
-            cells.append(f"{line.published[d]:g}{spread} ({line.differences[d]:+.2f})" if line.published else "")
+            cells.append(
+                f"{line.published[d]:g}{spread} ({line.differences[d]:+.2f})"
+                if line.published
+                else ""
+            )
     return tuple(cells)
 
 
 def _curve_tables(spec: Spec, finished: Finished) -> list[Table]:
     tables = _error_tables(spec, finished)
-    off = [folder.result["distance to mean"] for _, folder in finished if "distance to mean" in folder.result]
+    off = [
+        folder.result["distance to mean"]
+        for _, folder in finished
+        if "distance to mean" in folder.result
+    ]
     if off:
         far = f"{np.mean(off):.3f} (at most {max(off):.3f} in {len(off)} runs)"
         note = f"Is what one model for all (ERM) learns the mean of the functions? Its RMSE to that is {far}."
-        tables[-1] = Table(tables[-1].title, tables[-1].head, tables[-1].rows, (note, *tables[-1].notes))
+        tables[-1] = Table(
+            tables[-1].title, tables[-1].head, tables[-1].rows, (note, *tables[-1].notes)
+        )
     return tables
 
 
@@ -145,7 +194,14 @@ def _time_tables(spec: Spec, finished: Finished) -> list[Table]:
             cells.append(f"{ours / float(np.mean([r[key] for r in unit])):.2f}" if unit else "")
             cells.append(f"{paper[place] / published[TIME_UNIT][place]:.2f}" if paper else "")
         rows.append(tuple(cells))
-    head = ("method", "epochs", f"training, in units of {call(TIME_UNIT)}", "paper", "answering", "paper")
+    head = (
+        "method",
+        "epochs",
+        f"training, in units of {call(TIME_UNIT)}",
+        "paper",
+        "answering",
+        "paper",
+    )
     return _with_notes([Table("", head, tuple(rows))], notes_of(spec, finished))
 
 
@@ -155,10 +211,18 @@ def _solution_tables(spec: Spec, finished: Finished) -> list[Table]:
     for run, folder in finished:
         counts.setdefault((run.setting, run.method), Counter())[folder.result["solution"]] += 1
     rows = tuple(
-        (setting, call(method), str(found.total()), *(str(found[name]) for name in ("S1", "S2", "neither")))
+        (
+            setting,
+            call(method),
+            str(found.total()),
+            *(str(found[name]) for name in ("S1", "S2", "neither")),
+        )
         for (setting, method), found in counts.items()
     )
-    return _with_notes([Table("", ("groups", "method", "seeds", "S1", "S2", "neither"), rows)], notes_of(spec, finished))
+    return _with_notes(
+        [Table("", ("groups", "method", "seeds", "S1", "S2", "neither"), rows)],
+        notes_of(spec, finished),
+    )
 
 
 def _success_tables(output: Path) -> list[Table]:

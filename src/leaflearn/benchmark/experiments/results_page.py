@@ -40,14 +40,36 @@ def write_page(output: Path, link: str) -> str:
     overview, sections = [], []
     for name in spec_names():
         spec, smaller = load_spec(name, "paper"), load_spec(name, "laptop")
-        shown = [(each, tables) for each in _shown(spec, smaller, output) if (tables := tables_of(each, output))]
+        shown = [
+            (each, tables)
+            for each in _shown(spec, smaller, output)
+            if (tables := tables_of(each, output))
+        ]
         if shown:
             heading = f"{name}: {spec.content['title']}"
-            overview.append((f"[{name}](#{_anchor(heading)})", spec.content["source"], *_progress([spec, smaller], output)))
+            overview.append(
+                (
+                    f"[{name}](#{_anchor(heading)})",
+                    spec.content["source"],
+                    *_progress([spec, smaller], output),
+                )
+            )
             remark = str(spec.content.get("remark", "")).strip()
             sections.append(f"## {heading}\n\n{spec.content['source']}. {remark}".rstrip() + "\n")
-            sections += [_section(each, tables, output, link) for each, tables in _without_repeated_notes(shown)]
-    contents = [as_markdown(Table("", ("name", "what", "runs at paper scale", "at laptop scale", "hours"), tuple(overview))) + "\n"]
+            sections += [
+                _section(each, tables, output, link)
+                for each, tables in _without_repeated_notes(shown)
+            ]
+    contents = [
+        as_markdown(
+            Table(
+                "",
+                ("name", "what", "runs at paper scale", "at laptop scale", "hours"),
+                tuple(overview),
+            )
+        )
+        + "\n"
+    ]
     return "\n".join([INTRODUCTION.format(folder=link), *(contents if overview else []), *sections])
 
 
@@ -59,7 +81,11 @@ def page_specs(output: Path) -> list[Spec]:
     >>> [spec.name for spec in page_specs(Path("nowhere"))][:2]
     ['fig-features', 'fig-iterations']
     """
-    return [spec for name in spec_names() for spec in _shown(load_spec(name, "paper"), load_spec(name, "laptop"), output)]
+    return [
+        spec
+        for name in spec_names()
+        for spec in _shown(load_spec(name, "paper"), load_spec(name, "laptop"), output)
+    ]
 
 
 def _anchor(heading: str) -> str:
@@ -73,15 +99,26 @@ def _progress(scales: Sequence[Spec], output: Path) -> list[str]:
         return ["", "", ""]
     root = output / "runs"
     planned = [len(list(spec.runs())) for spec in scales]
-    counts = [f"{n - len(missing_runs([spec], root))} of {n}" for spec, n in zip(scales, planned, strict=True)]
+    counts = [
+        f"{n - len(missing_runs([spec], root))} of {n}"
+        for spec, n in zip(scales, planned, strict=True)
+    ]
     return [*counts, f"{learning_hours(scales, root):.1f}"]
 
 
-def _without_repeated_notes(shown: Sequence[tuple[Spec, list[Table]]]) -> list[tuple[Spec, list[Table]]]:
+def _without_repeated_notes(
+    shown: Sequence[tuple[Spec, list[Table]]],
+) -> list[tuple[Spec, list[Table]]]:
     """What holds at both scales is said once, under the last."""
     said = {note for table in shown[-1][1] for note in table.notes}
     earlier = [
-        (spec, [replace(table, notes=tuple(note for note in table.notes if note not in said)) for table in tables])
+        (
+            spec,
+            [
+                replace(table, notes=tuple(note for note in table.notes if note not in said))
+                for table in tables
+            ],
+        )
         for spec, tables in shown[:-1]
     ]
     return [*earlier, shown[-1]]
@@ -100,6 +137,10 @@ def _keys(spec: Spec, output: Path) -> set[str]:
 
 def _section(spec: Spec, tables: Sequence[Table], output: Path, link: str) -> str:
     """The tables and figures of an experiment at one scale."""
-    pictures = sorted(path.name for ending in ("png", "gif") for path in output.glob(f"{spec.name}-*{spec.scale}.{ending}"))
+    pictures = sorted(
+        path.name
+        for ending in ("png", "gif")
+        for path in output.glob(f"{spec.name}-*{spec.scale}.{ending}")
+    )
     shown = "".join(f"![{spec.content['title']}]({link}/{name})\n\n" for name in pictures)
     return f"### {spec.scale} scale\n\n{shown}{join(tables, 'markdown')}"

@@ -78,7 +78,9 @@ class RunFolder:
     def records(self) -> list[dict[str, Any]]:
         """All whole lines."""
         path = self.path / "records.jsonl"
-        lines = path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []  # what has no end was cut off
+        lines = (
+            path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
+        )  # what has no end was cut off
         return [json.loads(line) for line in lines]
 
     def save(self, state: dict[str, Any]) -> None:
@@ -94,7 +96,9 @@ class RunFolder:
             return None
         state: dict[str, Any] = torch.load(path, weights_only=True)
         kept = [line for line in self.records() if line["epoch"] < state["n_epochs"]]
-        write_file(self.path / "records.jsonl", "".join(json.dumps(line) + "\n" for line in kept).encode())
+        write_file(
+            self.path / "records.jsonl", "".join(json.dumps(line) + "\n" for line in kept).encode()
+        )
         return state
 
     def restart(self) -> None:
@@ -107,7 +111,9 @@ class RunFolder:
         (self.path / "checkpoint.pt").unlink(missing_ok=True)
 
     def _write(self, name: str, content: dict[str, Any]) -> None:
-        write_file(self.path / name, (json.dumps(content, indent=1, sort_keys=True) + "\n").encode())
+        write_file(
+            self.path / name, (json.dumps(content, indent=1, sort_keys=True) + "\n").encode()
+        )
 
 
 def describe_environment() -> dict[str, Any]:
@@ -141,4 +147,6 @@ def _commit() -> str | None:
 
 
 def _git(folder: Path, *arguments: str) -> str:
-    return subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=True).stdout.strip()
+    return subprocess.run(
+        ["git", *arguments], cwd=folder, capture_output=True, text=True, check=True
+    ).stdout.strip()

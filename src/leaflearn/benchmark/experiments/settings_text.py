@@ -41,18 +41,30 @@ def _sentence(methods: dict[str, list[str]]) -> str:
         different = "; ".join(piece for piece in pieces if piece not in usual)
         if different:
             others.setdefault(different, []).append(call(method))
-    return "; ".join(usual) + "." * bool(usual) + "".join(f" {', '.join(names)}: {different}." for different, names in others.items())
+    return (
+        "; ".join(usual)
+        + "." * bool(usual)
+        + "".join(f" {', '.join(names)}: {different}." for different, names in others.items())
+    )
 
 
 def _pieces(settings: Settings) -> list[str]:
     """What decides how long and with what a run learns; what a spec leaves to the defaults is not told."""
-    sampler, network, optimizer = (settings.get(part, {}) for part in ("sampler", "network", "optimizer"))
+    sampler, network, optimizer = (
+        settings.get(part, {}) for part in ("sampler", "network", "optimizer")
+    )
     pieces = [_count(settings["n_epochs"], "epoch")] if "n_epochs" in settings else []
     if "groups_per_step" in sampler and "group_size" in sampler:
-        pieces.append(f"steps of {_count(sampler['groups_per_step'], 'group')} of {sampler['group_size']}")
+        pieces.append(
+            f"steps of {_count(sampler['groups_per_step'], 'group')} of {sampler['group_size']}"
+        )
     if not sampler.get("redraw", True):
         pieces.append("groups drawn once")
-    pieces += [f"{noun} {', '.join(map(str, network[key]))}" for key, noun in NOUNS.items() if key in network]
+    pieces += [
+        f"{noun} {', '.join(map(str, network[key]))}"
+        for key, noun in NOUNS.items()
+        if key in network
+    ]
     if "height" in settings["dataset"]:
         pieces.append(f"pictures {settings['dataset']['height']} pixels high")
     if "learning_rate" in optimizer:

@@ -74,13 +74,23 @@ class Spec:
     def with_methods(self, names: Iterable[str]) -> Spec:
         """The same with more rows: those of these methods that claim every data set of the experiment."""
         kinds = {"regression" if self.content.get("unit") == "RMSE" else "classification"}
-        more = [name for name in names if METHODS[name].claims >= kinds and name not in self.methods]
+        more = [
+            name for name in names if METHODS[name].claims >= kinds and name not in self.methods
+        ]
         at_scale = {**self.at_scale, "methods": [*self.methods, *more]}
-        return Spec(self.name, self.scale, {**self.content, self.scale: at_scale}) if "recovery" not in self.content else self
+        return (
+            Spec(self.name, self.scale, {**self.content, self.scale: at_scale})
+            if "recovery" not in self.content
+            else self
+        )
 
     def only(self, methods: Iterable[str], settings: Iterable[str]) -> Spec:
         """The same with these rows and columns alone; all of them where none are named."""
-        methods, settings, columns = set(methods), set(settings), [setting["name"] for setting in self.settings]
+        methods, settings, columns = (
+            set(methods),
+            set(settings),
+            [setting["name"] for setting in self.settings],
+        )
         at_scale = {
             **self.at_scale,
             "methods": [name for name in self.methods if name in methods or not methods],
@@ -114,17 +124,27 @@ class Spec:
             for setting in self.settings:
                 for method in setting.get("methods", self.methods):
                     if method in self.methods:
-                        yield Run(method, setting["name"], self._resolve(setting, method) | {"seed": seed})
+                        yield Run(
+                            method, setting["name"], self._resolve(setting, method) | {"seed": seed}
+                        )
 
     def stands_in_for(self, run: Run) -> str:
         """The experiment's own data set where the run is on another, as at the smallest scale; else nothing."""
-        setting = next(setting for setting in self.content.get("setting", [{"name": ""}]) if setting["name"] == run.setting)
-        own = str(Spec(self.name, "paper", self.content)._resolve(setting, run.method)["dataset"]["name"])
+        setting = next(
+            setting
+            for setting in self.content.get("setting", [{"name": ""}])
+            if setting["name"] == run.setting
+        )
+        own = str(
+            Spec(self.name, "paper", self.content)._resolve(setting, run.method)["dataset"]["name"]
+        )
         return own if own != run.settings["dataset"]["name"] else ""
 
     def lacks_data(self, run: Run) -> bool:
         """Whether the run is left out: it can be, and the files of its data set are not here."""
-        is_optional = any(setting["name"] == run.setting and setting.get("optional") for setting in self.settings)
+        is_optional = any(
+            setting["name"] == run.setting and setting.get("optional") for setting in self.settings
+        )
         files = DATASETS[run.settings["dataset"]["name"]].files
         return is_optional and files is not None and bool(missing(files))
 
@@ -133,8 +153,15 @@ class Spec:
 
     def _resolve(self, setting: dict[str, Any], method: str) -> Settings:
         settings: Settings = {"method": {"name": method}}
-        for content, of_setting in ((self.content, setting.get("run", {})), (self.at_scale, self._setting_at_scale(setting["name"]))):
-            for layer in (content.get("run", {}), of_setting, content.get("method", {}).get(method, {})):
+        for content, of_setting in (
+            (self.content, setting.get("run", {})),
+            (self.at_scale, self._setting_at_scale(setting["name"])),
+        ):
+            for layer in (
+                content.get("run", {}),
+                of_setting,
+                content.get("method", {}).get(method, {}),
+            ):
                 settings = _change(settings, layer)
         return settings
 
@@ -147,7 +174,11 @@ def spec_names() -> list[str]:
     >>> "fig-regression" in spec_names()
     True
     """
-    return sorted(file.name.removesuffix(".toml") for file in _folder().iterdir() if file.name.endswith(".toml"))
+    return sorted(
+        file.name.removesuffix(".toml")
+        for file in _folder().iterdir()
+        if file.name.endswith(".toml")
+    )
 
 
 def load_spec(name: str, scale: str = "laptop") -> Spec:
@@ -161,10 +192,14 @@ def load_spec(name: str, scale: str = "laptop") -> Spec:
     ValueError: There is no experiment called 'table9'; there are ...
     """
     if name not in spec_names():
-        raise ValueError(f"There is no experiment called '{name}'; there are {', '.join(spec_names())}.")
+        raise ValueError(
+            f"There is no experiment called '{name}'; there are {', '.join(spec_names())}."
+        )
     if scale not in SCALES:
         raise ValueError(f"There is no scale called '{scale}'; there are {', '.join(SCALES)}.")
-    spec = Spec(name, scale, tomllib.loads((_folder() / f"{name}.toml").read_text(encoding="utf-8")))
+    spec = Spec(
+        name, scale, tomllib.loads((_folder() / f"{name}.toml").read_text(encoding="utf-8"))
+    )
     check_spec(spec)
     return spec
 

@@ -54,16 +54,22 @@ def check_spec(spec: Spec) -> None:
         for key in ("published", "published_deviations"):
             _check_keys(f"{where}, {key}", setting.get(key, {}), set(spec.content["methods"]))
             if len({len(numbers) for numbers in setting.get(key, {}).values()}) > 1:
-                raise ValueError(f"`{key}` in '{where}' must have as many numbers for one method as for another.")
+                raise ValueError(
+                    f"`{key}` in '{where}' must have as many numbers for one method as for another."
+                )
     _check_names(spec)
     for run in spec.runs(1):
         _check_keys(f"{spec.name}, a run", run.settings, {*PARTS, *PLAIN, "seed"})
         for key, kind in PLAIN.items():
             if key in run.settings and not isinstance(run.settings[key], kind):
-                raise ValueError(f"`{key}` in '{spec.name}' must be of type {kind.__name__}; it is {run.settings[key]!r}.")
+                raise ValueError(
+                    f"`{key}` in '{spec.name}' must be of type {kind.__name__}; it is {run.settings[key]!r}."
+                )
         for part in PARTS:
             check_part(part, run.settings.get(part, {}))
-        _check_keys(f"{spec.name}, measures", dict.fromkeys(run.settings.get("measures", [])), set(MEASURES))
+        _check_keys(
+            f"{spec.name}, measures", dict.fromkeys(run.settings.get("measures", [])), set(MEASURES)
+        )
 
 
 def _check_names(spec: Spec) -> None:
@@ -75,10 +81,14 @@ def _check_names(spec: Spec) -> None:
         _check_keys(f"{where}, method", layer.get("method", {}), rows)
         _check_keys(f"{where}, recovery", layer.get("recovery", {}), RECOVERY_KEYS)
     _check_keys(f"{spec.name}, {spec.scale}, setting", at_scale.get("setting", {}), columns)
-    _check_keys(f"{spec.name}, {spec.scale}, settings", dict.fromkeys(at_scale.get("settings", [])), columns)
+    _check_keys(
+        f"{spec.name}, {spec.scale}, settings", dict.fromkeys(at_scale.get("settings", [])), columns
+    )
 
 
 def _check_keys(where: str, given: dict[str, Any], known: set[str]) -> None:
     for key in given:
         if key not in known:
-            raise ValueError(f"'{where}' has a key `{key}` that means nothing; keys are {', '.join(sorted(known))}.")
+            raise ValueError(
+                f"'{where}' has a key `{key}` that means nothing; keys are {', '.join(sorted(known))}."
+            )

@@ -14,7 +14,14 @@ from leaflearn.benchmark.experiments.parts import make_domains
 from leaflearn.benchmark.experiments.reproduction import finished_runs
 from leaflearn.benchmark.figures.feature_panels import plot_features
 from leaflearn.benchmark.figures.function_panels import FunctionPanel, plot_functions
-from leaflearn.benchmark.figures.iteration_panels import Moment, Training, choose_moments, film, match_curves, plot_training
+from leaflearn.benchmark.figures.iteration_panels import (
+    Moment,
+    Training,
+    choose_moments,
+    film,
+    match_curves,
+    plot_training,
+)
 from leaflearn.benchmark.figures.recovery_plots import Rate, plot_rates_compactly
 from leaflearn.benchmark.methods import METHODS
 from leaflearn.benchmark.recovery.records import Records
@@ -28,7 +35,12 @@ if TYPE_CHECKING:
 Result = dict[str, Any]
 SHOWN_MOMENTS = 7  # and the boundaries: two rows of four
 SELDOM = 0.02  # share of the groups: a local model that serves fewer is idle
-RULE_NAMES = {"default": "leaflearn", "hard": "LEAF", "sampled": "LEAF-EM", "soft": "EM"}  # as readers of the paper know them
+RULE_NAMES = {
+    "default": "leaflearn",
+    "hard": "LEAF",
+    "sampled": "LEAF-EM",
+    "soft": "EM",
+}  # as readers of the paper know them
 
 
 def draw(spec: Spec, output: Path) -> dict[str, bytes]:
@@ -48,7 +60,11 @@ def draw(spec: Spec, output: Path) -> dict[str, bytes]:
     seeds: dict[tuple[str, str], list[tuple[Run, Result]]] = {}
     for run, folder in finished_runs(spec, output / "runs") if drawn_by else ():
         seeds.setdefault((run.setting, run.method), []).append((run, folder.result))
-    return drawn_by(spec, [_choose_middle(each) for each in seeds.values()]) if drawn_by and seeds else {}
+    return (
+        drawn_by(spec, [_choose_middle(each) for each in seeds.values()])
+        if drawn_by and seeds
+        else {}
+    )
 
 
 def _choose_middle(seeds: list[tuple[Run, Result]]) -> tuple[Run, Result]:
@@ -64,9 +80,22 @@ def _errors(result: Result) -> list[float]:
 def _draw_success(spec: Spec, path: Path) -> dict[str, bytes]:
     """Only what the experiment names: the file may hold records of other rules and tasks."""
     asked = {**spec.content["recovery"], **spec.at_scale.get("recovery", {})}
-    lines = [line for line in summarize(Records(path).all()) if line.task in asked["tasks"] and line.rule in asked["rules"]]
+    lines = [
+        line
+        for line in summarize(Records(path).all())
+        if line.task in asked["tasks"] and line.rule in asked["rules"]
+    ]
     rates = [
-        Rate(line.task, RULE_NAMES.get(line.rule, line.rule), line.rate, line.low, line.high, None, "", TASKS[line.task].about)
+        Rate(
+            line.task,
+            RULE_NAMES.get(line.rule, line.rule),
+            line.rate,
+            line.low,
+            line.high,
+            None,
+            "",
+            TASKS[line.task].about,
+        )
         for line in lines
     ]
     return {f"{spec.name}-{spec.scale}.png": to_png(plot_rates_compactly(rates))} if rates else {}
@@ -78,7 +107,9 @@ def _draw_curves(spec: Spec, finished: list[tuple[Run, Result]]) -> dict[str, by
     for run, result in finished:
         note = "RMSE " + " / ".join(f"{error:.2f}" for error in _errors(result))
         drawn = np.asarray(result["curves"]["x"]), np.asarray(result["curves"]["curves"])
-        panels.append(FunctionPanel(_title(run), *drawn, note, _idle(result), _adapted_to(run, len(names))))
+        panels.append(
+            FunctionPanel(_title(run), *drawn, note, _idle(result), _adapted_to(run, len(names)))
+        )
     return {f"{spec.name}-{spec.scale}.png": to_png(plot_functions(x, functions, names, panels))}
 
 
@@ -86,7 +117,11 @@ def _functions(run: Run) -> tuple[Any, Any, tuple[str, ...]]:
     """Where the functions are tested (G,), their values there (D, G), and their names."""
     domains = make_domains(run.settings["dataset"])
     x = np.asarray(domains.domains[0].test.x)[:, 0]
-    return x, np.stack([np.asarray(domain.test.y).ravel() for domain in domains]), tuple(domains.names)
+    return (
+        x,
+        np.stack([np.asarray(domain.test.y).ravel() for domain in domains]),
+        tuple(domains.names),
+    )
 
 
 def _title(run: Run) -> str:
@@ -95,7 +130,9 @@ def _title(run: Run) -> str:
 
 def _adapted_to(run: Run, n_domains: int) -> tuple[int, ...]:
     """The domain of each curve of a method that adapts; nobody knows it of contexts."""
-    return tuple(range(n_domains)) if hasattr(METHODS[run.settings["method"]["name"]], "adapt") else ()
+    return (
+        tuple(range(n_domains)) if hasattr(METHODS[run.settings["method"]["name"]], "adapt") else ()
+    )
 
 
 def _idle(result: Result) -> tuple[bool, ...]:
@@ -117,7 +154,12 @@ def _follow(run: Run, snapshots: dict[str, Any]) -> Training:
     """The run from snapshot to snapshot; contexts have the colours of the functions that they end at."""
     x, functions, names = _functions(run)
     moments = [
-        Moment(f"epoch {epoch}", np.asarray(shot["x"]), np.asarray(shot["curves"]), np.concatenate([np.asarray(p) for p in shot["points"]]))
+        Moment(
+            f"epoch {epoch}",
+            np.asarray(shot["x"]),
+            np.asarray(shot["curves"]),
+            np.concatenate([np.asarray(p) for p in shot["points"]]),
+        )
         for epoch, shot in sorted(snapshots.items(), key=lambda item: int(item[0]))
     ]
     at_curves = np.stack([np.interp(moments[-1].x, x, function) for function in functions])
@@ -130,7 +172,9 @@ def _draw_features(spec: Spec, finished: list[tuple[Run, Result]]) -> dict[str, 
         told = result["features"]
         labels = {domain: told["labels"][domain] for domain in result["domains"]}
         points = [np.asarray(of_model) for of_model in told["points"]]
-        figure = plot_features(call(run.method), points, labels, told["classes"], _name_models(told, result["domains"]))
+        figure = plot_features(
+            call(run.method), points, labels, told["classes"], _name_models(told, result["domains"])
+        )
         drawn[f"{spec.name}-{run.method}-{spec.scale}.png"] = to_png(figure)
     return drawn
 

@@ -14,12 +14,19 @@ from numpy.typing import NDArray
 from leaflearn.plot.style import PALETTE, styled
 
 Array = NDArray[np.floating]
-WHITE, EDGE = "#EFEFEF", "#777777"  # what is white would not be seen on paper; what is bright has an edge
+WHITE, EDGE = (
+    "#EFEFEF",
+    "#777777",
+)  # what is white would not be seen on paper; what is bright has an edge
 
 
 @styled
 def plot_features(
-    method: str, points: Sequence[Array], labels: Mapping[str, Sequence[int]], classes: Sequence[str], titles: Sequence[str]
+    method: str,
+    points: Sequence[Array],
+    labels: Mapping[str, Sequence[int]],
+    classes: Sequence[str],
+    titles: Sequence[str],
 ) -> Figure:
     """A row for each local model's points (N, 2), a column for each domain, by whose labels the points are coloured.
 
@@ -40,11 +47,20 @@ def plot_features(
             _draw_points(axes, np.asarray(of_model), np.asarray(given), classes)
     for top, bottom, domain in zip(grid[0], grid[-1], labels, strict=True):
         top.set_title(f"by {domain}")
-        bottom.legend(loc="upper center", bbox_to_anchor=(0.5, -0.02), ncols=3, fontsize=11, markerscale=2, handletextpad=0.1)
+        bottom.legend(
+            loc="upper center",
+            bbox_to_anchor=(0.5, -0.02),
+            ncols=3,
+            fontsize=11,
+            markerscale=2,
+            handletextpad=0.1,
+        )
     return figure
 
 
-def _draw_points(axes: Axes, points: Array, given: NDArray[np.integer], classes: Sequence[str]) -> None:
+def _draw_points(
+    axes: Axes, points: Array, given: NDArray[np.integer], classes: Sequence[str]
+) -> None:
     shown = sorted({int(label) for label in given})
     named = [classes[label] for label in shown]
     is_painted = all(name in CSS4_COLORS for name in named)
@@ -52,7 +68,15 @@ def _draw_points(axes: Axes, points: Array, given: NDArray[np.integer], classes:
     for number, (label, name) in enumerate(zip(shown, named, strict=True)):
         color = _paint(name) if is_painted else _tell_apart(number, len(shown))
         x, y = points[given == label].T
-        axes.scatter(x, y, s=11, color=color, edgecolors=EDGE if is_painted else "none", linewidths=0.4 * is_painted, label=name)
+        axes.scatter(
+            x,
+            y,
+            s=11,
+            color=color,
+            edgecolors=EDGE if is_painted else "none",
+            linewidths=0.4 * is_painted,
+            label=name,
+        )
 
 
 def _paint(name: str) -> str:

@@ -54,7 +54,9 @@ class FunctionPanel:
 
 
 @styled
-def plot_functions(x: Array, functions: Array, names: Sequence[str], panels: Sequence[FunctionPanel]) -> Figure:
+def plot_functions(
+    x: Array, functions: Array, names: Sequence[str], panels: Sequence[FunctionPanel]
+) -> Figure:
     """The functions (D, G) at x (G,), and what each method drew of them.
 
     A curve has the colour of the function that it is of, or that it is near to: its RMSE is less than half that of the best constant. Else
@@ -97,8 +99,12 @@ def make_grid(n_panels: int) -> tuple[Figure, list[Axes]]:
     n_columns = min((4, 3), key=lambda n: -n_panels % n) if n_panels > 4 else n_panels
     n_rows = -(-n_panels // n_columns)
     for_legend = 0.0 if n_panels % n_columns else 0.5
-    figure = Figure(figsize=(PANEL[0] * n_columns, PANEL[1] * n_rows + for_legend), layout="constrained")
-    every = list(figure.subplots(n_rows, n_columns, sharex=True, sharey=True, squeeze=False).ravel())
+    figure = Figure(
+        figsize=(PANEL[0] * n_columns, PANEL[1] * n_rows + for_legend), layout="constrained"
+    )
+    every = list(
+        figure.subplots(n_rows, n_columns, sharex=True, sharey=True, squeeze=False).ravel()
+    )
     for place, axes in enumerate(every[:n_panels]):
         if place + n_columns >= n_panels:  # the lowest of its column
             axes.set_xlabel("x")
@@ -121,7 +127,12 @@ def add_legend(figure: Figure, lines: Sequence[Line2D], empty: Sequence[Axes]) -
     'mine'
     """
     if empty:
-        figure.legend(handles=lines, loc="center", bbox_to_anchor=(0.5, 0.5), bbox_transform=empty[0].transAxes)
+        figure.legend(
+            handles=lines,
+            loc="center",
+            bbox_to_anchor=(0.5, 0.5),
+            bbox_transform=empty[0].transAxes,
+        )
     else:
         figure.legend(handles=lines, loc="outside lower center", ncols=len(lines))
 
@@ -141,7 +152,9 @@ def find_domains(x: Array, functions: Array, panel: FunctionPanel) -> list[int]:
     if panel.domains:
         return list(panel.domains)
     curves = np.stack([np.interp(x, panel.x, curve) for curve in panel.curves])
-    gaps = np.sqrt(np.mean((curves[:, None] - functions) ** 2, axis=-1)) / np.maximum(functions.std(axis=-1), 1e-12)  #    (K, D)
+    gaps = np.sqrt(np.mean((curves[:, None] - functions) ** 2, axis=-1)) / np.maximum(
+        functions.std(axis=-1), 1e-12
+    )  #    (K, D)
     return [int(np.argmin(of_curve)) if of_curve.min() < NEAR else -1 for of_curve in gaps]
 
 
@@ -154,12 +167,23 @@ def _draw_truth(axes: Axes, x: Array, functions: Array) -> None:
 def _choose_colors(x: Array, functions: Array, panel: FunctionPanel) -> list[str]:
     idle = panel.is_idle or (False,) * len(panel.curves)
     found = find_domains(x, functions, panel)
-    return [INK if is_idle else color_of(d) if d >= 0 else LOST for d, is_idle in zip(found, idle, strict=True)]
+    return [
+        INK if is_idle else color_of(d) if d >= 0 else LOST
+        for d, is_idle in zip(found, idle, strict=True)
+    ]
 
 
-def _draw_panel(axes: Axes, x: Array, functions: Array, panel: FunctionPanel, colors: Sequence[str]) -> None:
+def _draw_panel(
+    axes: Axes, x: Array, functions: Array, panel: FunctionPanel, colors: Sequence[str]
+) -> None:
     axes.set_title(fill(panel.title, LETTERS), fontsize=SIZE)
     axes.plot(x, functions.T, color=FAINT, linewidth=1.0)
     for k, (curve, color) in enumerate(zip(panel.curves, colors, strict=True)):
-        axes.plot(panel.x, curve, color=color, linestyle="--" if any(panel.is_idle[k : k + 1]) else "-", linewidth=2.0)
+        axes.plot(
+            panel.x,
+            curve,
+            color=color,
+            linestyle="--" if any(panel.is_idle[k : k + 1]) else "-",
+            linewidth=2.0,
+        )
     axes.text(0.03, 0.02, panel.note, transform=axes.transAxes, fontsize=11, va="bottom", color=INK)

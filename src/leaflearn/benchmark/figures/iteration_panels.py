@@ -21,7 +21,9 @@ Array = NDArray[np.floating]
 FINENESS = 200  # rows of the picture of the boundaries
 FRAME_MS, LAST_MS = 450, 2500  # how long a picture of the film stands, and the last one
 SETTLED = 0.05  # of the height of the curves: what no longer moves farther has settled
-HIDDEN = 0.03  # of the height of the panel: a curve that is nowhere farther from another would hide it
+HIDDEN = (
+    0.03  # of the height of the panel: a curve that is nowhere farther from another would hide it
+)
 
 
 @dataclass(frozen=True)
@@ -148,49 +150,81 @@ def film(training: Training) -> bytes:
         figure = Figure(figsize=(6.0, 4.8), layout="constrained", dpi=80)
         axes = figure.subplots()
         _draw(axes, moment, training)
-        axes.set(title=f"{training.method}, {moment.title}", xlabel="x", ylabel="y", ylim=training.limits)
+        axes.set(
+            title=f"{training.method}, {moment.title}", xlabel="x", ylabel="y", ylim=training.limits
+        )
         add_legend(figure, _make_legend(training), [])
         buffer = io.BytesIO()
         figure.savefig(buffer, format="png")
         frames.append(Image.open(buffer).convert("P", palette=Image.Palette.ADAPTIVE))
     target = io.BytesIO()
     times = [FRAME_MS] * (len(frames) - 1) + [LAST_MS]
-    frames[0].save(target, format="GIF", save_all=True, append_images=frames[1:], duration=times, loop=0)
+    frames[0].save(
+        target, format="GIF", save_all=True, append_images=frames[1:], duration=times, loop=0
+    )
     return target.getvalue()
 
 
 def _make_legend(training: Training) -> list[Line2D]:
-    return [Line2D([], [], color=color_of(d), marker="o", markersize=4, linewidth=1.4, label=name) for d, name in enumerate(training.names)]
+    return [
+        Line2D([], [], color=color_of(d), marker="o", markersize=4, linewidth=1.4, label=name)
+        for d, name in enumerate(training.names)
+    ]
 
 
 def _draw(axes: Axes, moment: Moment, training: Training) -> None:
     axes.set_title(moment.title, fontsize=SIZE)
-    for k, (curve, above) in enumerate(zip(moment.curves, _count_beneath(moment.curves, training.limits), strict=True)):
+    for k, (curve, above) in enumerate(
+        zip(moment.curves, _count_beneath(moment.curves, training.limits), strict=True)
+    ):
         dashes = (0, (4, 4 * (1 + above))) if above else "-"
-        axes.plot(moment.x, curve, color=color_of(training.domains[k]), linewidth=1.4, linestyle=dashes, zorder=2)
+        axes.plot(
+            moment.x,
+            curve,
+            color=color_of(training.domains[k]),
+            linewidth=1.4,
+            linestyle=dashes,
+            zorder=2,
+        )
     _draw_points(axes, moment, training)
 
 
 def _count_beneath(curves: Array, limits: tuple[float, float]) -> list[int]:
     """How many earlier curves lie beneath each: it is dashed there, so that they are seen."""
     bar = HIDDEN * (limits[1] - limits[0])
-    return [sum(bool(np.abs(curve - other).max() < bar) for other in curves[:k]) for k, curve in enumerate(curves)]
+    return [
+        sum(bool(np.abs(curve - other).max() < bar) for other in curves[:k])
+        for k, curve in enumerate(curves)
+    ]
 
 
 def _draw_points(axes: Axes, moment: Moment, training: Training) -> None:
     """All points in their colours, the colours in no order: none covers the others."""
     points = moment.points[np.random.default_rng(0).permutation(len(moment.points))]
     colors = [color_of(training.domains[int(context)]) for context in points[:, 2]]
-    axes.scatter(points[:, 0], points[:, 1], s=10, c=colors, edgecolors="white", linewidths=0.3, zorder=3)
+    axes.scatter(
+        points[:, 0], points[:, 1], s=10, c=colors, edgecolors="white", linewidths=0.3, zorder=3
+    )
 
 
 def _draw_boundaries(axes: Axes, training: Training) -> None:
     """Every place in the colour of the local model whose answer is nearest, and the points of the training set."""
     moment, limits = training.moments[-1], training.limits
     y = np.linspace(*limits, FINENESS)
-    nearest = np.abs(moment.curves[:, None] - y[:, None]).argmin(0)  #                          (FINENESS, G)
+    nearest = np.abs(moment.curves[:, None] - y[:, None]).argmin(
+        0
+    )  #                          (FINENESS, G)
     colors = ListedColormap([color_of(domain) for domain in training.domains])
     around = (float(moment.x.min()), float(moment.x.max()), *limits)
-    axes.imshow(nearest, colors, origin="lower", extent=around, aspect="auto", alpha=0.25, vmin=-0.5, vmax=colors.N - 0.5)
+    axes.imshow(
+        nearest,
+        colors,
+        origin="lower",
+        extent=around,
+        aspect="auto",
+        alpha=0.25,
+        vmin=-0.5,
+        vmax=colors.N - 0.5,
+    )
     _draw_points(axes, moment, training)
     axes.set_title("where a point would go", fontsize=SIZE)

@@ -41,16 +41,33 @@ def draw_tasks(records: Sequence[dict[str, Any]]) -> Figure:
     'functions'
     """
     recorded = {record["task"] for record in records}
-    return plot_tasks([_picture(name, [r for r in records if r["task"] == name]) for name in TASKS if name in recorded])
+    return plot_tasks(
+        [
+            _picture(name, [r for r in records if r["task"] == name])
+            for name in TASKS
+            if name in recorded
+        ]
+    )
 
 
 def _picture(name: str, records: Sequence[dict[str, Any]]) -> TaskPicture:
-    seeds = {record["seed"]: record.get("contexts") for record in records if record["rule"] == "default"}
-    seed = min((seed for seed, contexts in seeds.items() if contexts), default=min(record["seed"] for record in records))
+    seeds = {
+        record["seed"]: record.get("contexts") for record in records if record["rule"] == "default"
+    }
+    seed = min(
+        (seed for seed, contexts in seeds.items() if contexts),
+        default=min(record["seed"] for record in records),
+    )
     task = TASKS[name]
     sample, truth = task.sample(seed)
     n_groups, contexts = len(truth.domain), seeds.get(seed)
     if contexts is None or len(contexts) != n_groups:  # a record of the task as it was once
         return TaskPicture(name, f"{n_groups:,} groups, seed {seed}", task.make(seed), sample)
     words = f"{100 * allocation_agreement(contexts, truth.domain):.3g} % of {n_groups:,} groups right, seed {seed}"
-    return TaskPicture(name, words, task.make(seed), sample, match_contexts(contexts, truth.domain)[np.asarray(contexts)])
+    return TaskPicture(
+        name,
+        words,
+        task.make(seed),
+        sample,
+        match_contexts(contexts, truth.domain)[np.asarray(contexts)],
+    )

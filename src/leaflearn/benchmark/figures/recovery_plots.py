@@ -65,7 +65,10 @@ def plot_rates(rates: Sequence[Rate]) -> Figure:
     >>> [label.get_text() for label in plot_rates([default, hard]).axes[0].get_yticklabels()]
     ['rare']
     """
-    tasks, rules = list(dict.fromkeys(rate.task for rate in rates)), list(dict.fromkeys(rate.rule for rate in rates))
+    tasks, rules = (
+        list(dict.fromkeys(rate.task for rate in rates)),
+        list(dict.fromkeys(rate.rule for rate in rates)),
+    )
     by_task = [[rate for rate in rates if rate.task == task] for task in tasks]
     edges = np.cumsum([0.0, *(GAP + LANE * len(of_task) for of_task in by_task)])
     figure = Figure(figsize=(12.0, edges[-1] + 1.9), layout="constrained")
@@ -74,11 +77,16 @@ def plot_rates(rates: Sequence[Rate]) -> Figure:
         _draw_row(axes, top, bottom, of_task[0].bar)
         for lane, rate in enumerate(of_task):
             _draw_rate(axes, rate, top + GAP / 2 + LANE * (lane + 0.5), _color(rate.rule, rules))
-    axes.set_yticks((edges[1:] + edges[:-1]) / 2, [f"{of_task[0].task}\n{of_task[0].about}".strip() for of_task in by_task])
+    axes.set_yticks(
+        (edges[1:] + edges[:-1]) / 2,
+        [f"{of_task[0].task}\n{of_task[0].about}".strip() for of_task in by_task],
+    )
     axes.set(xlim=(0, 1), ylim=(edges[-1], 0))
     axes.set_title("How often the contexts were recovered, with 95 % intervals")
     _finish(axes)
-    figure.legend(handles=_legend(rates, rules), loc="outside lower center", ncols=min(len(rules) + 1, 4))
+    figure.legend(
+        handles=_legend(rates, rules), loc="outside lower center", ncols=min(len(rules) + 1, 4)
+    )
     return figure
 
 
@@ -94,22 +102,48 @@ def plot_rates_compactly(rates: Sequence[Rate]) -> Figure:
     >>> [label.get_text() for label in figure.axes[0].get_yticklabels()], [text.get_text() for text in figure.legends[0].get_texts()]
     (['rare: one is frequent'], ['leaflearn', 'LEAF'])
     """
-    tasks, rules = list(dict.fromkeys(rate.task for rate in rates)), list(dict.fromkeys(rate.rule for rate in rates))
+    tasks, rules = (
+        list(dict.fromkeys(rate.task for rate in rates)),
+        list(dict.fromkeys(rate.rule for rate in rates)),
+    )
     height = SMALL_GAP + SMALL_LANE * len(rules)  # of a task; a rule has the same lane in each
     figure = Figure(figsize=(10.0, height * len(tasks) + 1.2), layout="constrained")
     axes = figure.subplots()
     for rate in rates:
-        y = height * tasks.index(rate.task) + SMALL_GAP / 2 + SMALL_LANE * (rules.index(rate.rule) + 0.5)
+        y = (
+            height * tasks.index(rate.task)
+            + SMALL_GAP / 2
+            + SMALL_LANE * (rules.index(rate.rule) + 0.5)
+        )
         color = _color(rate.rule, rules)
-        axes.plot([rate.low, rate.high], [y, y], color=color, linewidth=1.4, alpha=0.6, solid_capstyle="butt", clip_on=False)
+        axes.plot(
+            [rate.low, rate.high],
+            [y, y],
+            color=color,
+            linewidth=1.4,
+            alpha=0.6,
+            solid_capstyle="butt",
+            clip_on=False,
+        )
         axes.plot(rate.rate, y, "o", color=color, markersize=5, clip_on=False, zorder=4)
     for place in range(1, len(tasks)):
         axes.axhline(height * place, color=FAINT, linewidth=0.8, alpha=0.7)
     about = {rate.task: f"{rate.task}: {rate.about}".removesuffix(": ") for rate in rates}
-    axes.set_yticks(height * (np.arange(len(tasks)) + 0.5), [about[task] for task in tasks], fontsize=12)
-    axes.set(xlim=(0, 1), ylim=(height * len(tasks), 0), xlabel="runs that recovered the contexts, with 95 % intervals")
+    axes.set_yticks(
+        height * (np.arange(len(tasks)) + 0.5), [about[task] for task in tasks], fontsize=12
+    )
+    axes.set(
+        xlim=(0, 1),
+        ylim=(height * len(tasks), 0),
+        xlabel="runs that recovered the contexts, with 95 % intervals",
+    )
     _finish(axes)
-    handles = [Line2D([], [], color=_color(rule, rules), marker="o", markersize=5, linewidth=1.4, label=rule) for rule in rules]
+    handles = [
+        Line2D(
+            [], [], color=_color(rule, rules), marker="o", markersize=5, linewidth=1.4, label=rule
+        )
+        for rule in rules
+    ]
     figure.legend(handles=handles, loc="outside upper center", ncols=len(handles))
     return figure
 
@@ -119,15 +153,39 @@ def _color(rule: str, rules: Sequence[str]) -> str:
 
 
 def _draw_rate(axes: Axes, rate: Rate, y: float, color: str) -> None:
-    axes.plot([rate.low, rate.high], [y, y], color=color, linewidth=3, alpha=0.45, solid_capstyle="butt", clip_on=False)
+    axes.plot(
+        [rate.low, rate.high],
+        [y, y],
+        color=color,
+        linewidth=3,
+        alpha=0.45,
+        solid_capstyle="butt",
+        clip_on=False,
+    )
     axes.plot(rate.rate, y, "o", color=color, markersize=8, clip_on=False, zorder=4)
-    axes.annotate(rate.count, (1.0, y), (14, 0), textcoords="offset points", color=color, va="center", fontsize=12, annotation_clip=False)
+    axes.annotate(
+        rate.count,
+        (1.0, y),
+        (14, 0),
+        textcoords="offset points",
+        color=color,
+        va="center",
+        fontsize=12,
+        annotation_clip=False,
+    )
 
 
 def _draw_row(axes: Axes, top: float, bottom: float, bar: float | None) -> None:
     axes.axhline(top, color=FAINT, linewidth=0.8, alpha=0.7)
     if bar is not None:
-        axes.plot([bar, bar], [top + GAP / 4, bottom - GAP / 4], color=INK, linewidth=1.4, linestyle=(0, (2, 1.5)), zorder=3)
+        axes.plot(
+            [bar, bar],
+            [top + GAP / 4, bottom - GAP / 4],
+            color=INK,
+            linewidth=1.4,
+            linestyle=(0, (2, 1.5)),
+            zorder=3,
+        )
 
 
 def _finish(axes: Axes) -> None:
@@ -139,7 +197,19 @@ def _finish(axes: Axes) -> None:
 
 
 def _legend(rates: Sequence[Rate], rules: Sequence[str]) -> list[Line2D]:
-    handles = [Line2D([], [], color=_color(rule, rules), marker="o", linewidth=3, label=rule) for rule in rules]
+    handles = [
+        Line2D([], [], color=_color(rule, rules), marker="o", linewidth=3, label=rule)
+        for rule in rules
+    ]
     if any(rate.bar is not None for rate in rates):
-        handles.append(Line2D([], [], color=INK, linewidth=1.4, linestyle=(0, (2, 1.5)), label="what the default should reach"))
+        handles.append(
+            Line2D(
+                [],
+                [],
+                color=INK,
+                linewidth=1.4,
+                linestyle=(0, (2, 1.5)),
+                label="what the default should reach",
+            )
+        )
     return handles

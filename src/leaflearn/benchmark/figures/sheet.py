@@ -26,10 +26,19 @@ from leaflearn.benchmark.datasets.sources import Array, Examples
 from leaflearn.plot.style import FAINT, INK, color_of, styled
 
 N_COLUMNS, N_ROWS = 6, 4  # of the grid of pictures
-CELL, GAP, LINE, MARGIN, NAME = 1.75, 0.3, 0.21, 0.3, 0.4  # inches: a picture, between two, a line of an answer, the edge, a domain's name
+CELL, GAP, LINE, MARGIN, NAME = (
+    1.75,
+    0.3,
+    0.21,
+    0.3,
+    0.4,
+)  # inches: a picture, between two, a line of an answer, the edge, a domain's name
 LETTERS = 18  # of an answer in a line beneath a picture
 CAPTION = 0.6  # inches for what is said beneath panels
-SMALL, TINY = 12, 32  # size of the answers; pictures of up to so many pixels are shown with sharp pixels
+SMALL, TINY = (
+    12,
+    32,
+)  # size of the answers; pictures of up to so many pixels are shown with sharp pixels
 N_DOTS = 2000  # test examples in a cloud
 N_NAMED = 10  # so many labels can be told apart by their colour
 
@@ -78,11 +87,23 @@ def _head_height(data: DomainSet) -> float:
 
 def _write_heading(figure: Figure, data: DomainSet) -> None:
     width, height = figure.get_size_inches()
-    lines = [(data.name, INK, 18), *((_describe(domain), color_of(d), 14) for d, domain in enumerate(data))]
+    lines = [
+        (data.name, INK, 18),
+        *((_describe(domain), color_of(d), 14) for d, domain in enumerate(data)),
+    ]
     for i, (text, color, size) in enumerate(lines):
         y = 1 - (MARGIN + 0.28 * i + (0.06 if i else 0)) / height
         weight = "normal" if i else "bold"
-        figure.text(MARGIN / width, y, text, color=color, fontsize=size, weight=weight, va="top", parse_math=False)
+        figure.text(
+            MARGIN / width,
+            y,
+            text,
+            color=color,
+            fontsize=size,
+            weight=weight,
+            va="top",
+            parse_math=False,
+        )
 
 
 def _describe(domain: Domain) -> str:
@@ -93,18 +114,27 @@ def _describe(domain: Domain) -> str:
 # Pictures
 
 
-def _draw_pictures(data: DomainSet, classes: Sequence[str], generator: np.random.Generator) -> Figure:
+def _draw_pictures(
+    data: DomainSet, classes: Sequence[str], generator: np.random.Generator
+) -> Figure:
     together, everyone = _share_inputs(data), [*range(len(data))]
-    blocks = [everyone] if together else [[domain] for domain in everyone]  # domains whose test examples are the same ones
+    blocks = (
+        [everyone] if together else [[domain] for domain in everyone]
+    )  # domains whose test examples are the same ones
     n_rows = max(1, N_ROWS // len(blocks))
     rows = [row for block in blocks for row in _show(data, block, classes, n_rows, generator)]
     picture = CELL * data.input_shape[1] / data.input_shape[2]  # its height in inches
     heights = [picture + LINE * max(shown.n_lines for shown in row) + GAP for row in rows]
     left = MARGIN if together else MARGIN + NAME
-    figure = Figure(figsize=(left + N_COLUMNS * (CELL + GAP) - GAP + MARGIN, _head_height(data) + sum(heights)))
+    figure = Figure(
+        figsize=(left + N_COLUMNS * (CELL + GAP) - GAP + MARGIN, _head_height(data) + sum(heights))
+    )
     _write_heading(figure, data)
     for row, below in zip(rows, np.cumsum([0.0, *heights]), strict=False):
-        all_axes = [_add_axes(figure, left + i * (CELL + GAP), _head_height(data) + below, CELL, picture) for i in range(len(row))]
+        all_axes = [
+            _add_axes(figure, left + i * (CELL + GAP), _head_height(data) + below, CELL, picture)
+            for i in range(len(row))
+        ]
         for axes, shown in zip(all_axes, row, strict=True):
             _draw_shown(axes, shown, picture)
         if not together:
@@ -116,16 +146,32 @@ def _draw_pictures(data: DomainSet, classes: Sequence[str], generator: np.random
 def _add_axes(figure: Figure, left: float, down: float, width: float, height: float) -> Axes:
     """Axes at that place, in inches from the left and from the top."""
     whole_width, whole_height = figure.get_size_inches()
-    return figure.add_axes((left / whole_width, 1 - (down + height) / whole_height, width / whole_width, height / whole_height))
+    return figure.add_axes(
+        (
+            left / whole_width,
+            1 - (down + height) / whole_height,
+            width / whole_width,
+            height / whole_height,
+        )
+    )
 
 
-def _show(data: DomainSet, domains: list[int], classes: Sequence[str], n_rows: int, generator: np.random.Generator) -> list[list[_Shown]]:
+def _show(
+    data: DomainSet,
+    domains: list[int],
+    classes: Sequence[str],
+    n_rows: int,
+    generator: np.random.Generator,
+) -> list[list[_Shown]]:
     """Rows of pictures from the test examples that these domains share."""
     tests = [data.domains[d].test for d in domains]
     y = np.stack([test.y for test in tests], axis=1)  #                         (N, n_domains)
     rows = _choose(y, n_rows * N_COLUMNS, generator)
     shown = [
-        _Shown(image, [(d, wrap(classes[label], LETTERS)) for d, label in zip(domains, labels, strict=True)])
+        _Shown(
+            image,
+            [(d, wrap(classes[label], LETTERS)) for d, label in zip(domains, labels, strict=True)],
+        )
         for image, labels in zip(tests[0].x[rows], y[rows], strict=True)
     ]
     return [shown[start : start + N_COLUMNS] for start in range(0, len(shown), N_COLUMNS)]
@@ -134,30 +180,50 @@ def _show(data: DomainSet, domains: list[int], classes: Sequence[str], n_rows: i
 def _choose(y: Array, n: int, generator: np.random.Generator) -> NDArray[np.intp]:
     """Choose n rows of the labels (N, n_domains) such that many occur: time and again a row with labels that came least often so far."""
     order = generator.permutation(len(y))  # among equals, chance decides
-    combinations = np.unique(y[order], axis=0, return_inverse=True)[1].reshape(-1, 1)  # count like one more domain
+    combinations = np.unique(y[order], axis=0, return_inverse=True)[1].reshape(
+        -1, 1
+    )  # count like one more domain
     labels = np.hstack([y[order], combinations])  #                             (N, n_domains + 1)
     columns = np.arange(labels.shape[1])
     seen = np.zeros((len(columns), int(labels.max()) + 1))
     chosen: list[int] = []
     for _ in range(min(n, len(y))):
-        novelty = ((len(columns) + 1.0) ** -seen[columns, labels]).sum(axis=1)  # one new label outweighs all others   (N,)
+        novelty = ((len(columns) + 1.0) ** -seen[columns, labels]).sum(
+            axis=1
+        )  # one new label outweighs all others   (N,)
         novelty[chosen] = -1.0
         chosen.append(int(novelty.argmax()))
         seen[columns, labels[chosen[-1]]] += 1
     rows = order[chosen]
-    return rows[np.lexsort(y[rows].T[::-1])]  # by the first domain's label, so that people find their way
+    return rows[
+        np.lexsort(y[rows].T[::-1])
+    ]  # by the first domain's label, so that people find their way
 
 
 def _draw_shown(axes: Axes, shown: _Shown, height: float) -> None:
-    image = shown.image[0] if len(shown.image) == 1 else shown.image.transpose(1, 2, 0)  #   (height, width[, 3])
+    image = (
+        shown.image[0] if len(shown.image) == 1 else shown.image.transpose(1, 2, 0)
+    )  #   (height, width[, 3])
     sharp = "nearest" if max(image.shape[:2]) <= TINY else None
     axes.imshow(image, cmap="gray", vmin=0.0, vmax=1.0, interpolation=sharp)
     axes.set(xticks=[], yticks=[])
     axes.spines[:].set(visible=True, color=FAINT, linewidth=0.8)
     line = 0
     for domain, lines in shown.answers:
-        place: Any = {"transform": axes.transAxes, "ha": "center", "va": "top", "parse_math": False}  # a dollar is a dollar
-        axes.text(0.5, -(0.07 + LINE * line) / height, "\n".join(lines), color=color_of(domain), fontsize=SMALL, **place)
+        place: Any = {
+            "transform": axes.transAxes,
+            "ha": "center",
+            "va": "top",
+            "parse_math": False,
+        }  # a dollar is a dollar
+        axes.text(
+            0.5,
+            -(0.07 + LINE * line) / height,
+            "\n".join(lines),
+            color=color_of(domain),
+            fontsize=SMALL,
+            **place,
+        )
         line += len(lines)
 
 
@@ -174,7 +240,10 @@ def _draw_curves(data: DomainSet, generator: np.random.Generator) -> Figure:
         axes.plot(domain.test.x[order, 0], domain.test.y[order], color=color_of(d), linewidth=1.5)
     axes.set_xlabel("x")
     axes.set_ylabel("y", rotation=0, labelpad=12)
-    figure.supxlabel("Lines: what to test on. Grey: examples to learn from, which do not say whose they are.", fontsize=SMALL)
+    figure.supxlabel(
+        "Lines: what to test on. Grey: examples to learn from, which do not say whose they are.",
+        fontsize=SMALL,
+    )
     return figure
 
 
@@ -201,7 +270,9 @@ def _draw_clouds(data: DomainSet, generator: np.random.Generator) -> Figure:
     return figure
 
 
-def _make_panels(data: DomainSet, n_rows: int, n_columns: int, size: tuple[float, float]) -> tuple[Figure, NDArray[Any]]:
+def _make_panels(
+    data: DomainSet, n_rows: int, n_columns: int, size: tuple[float, float]
+) -> tuple[Figure, NDArray[Any]]:
     width, height = max(size[0] * n_columns, 8.5), size[1] * n_rows + _head_height(data) + CAPTION
     below_heading = (MARGIN / 2 / width, 0.0, 1 - MARGIN / width, 1 - _head_height(data) / height)
     figure = Figure(figsize=(width, height), layout=ConstrainedLayoutEngine(rect=below_heading))
@@ -212,8 +283,13 @@ def _make_panels(data: DomainSet, n_rows: int, n_columns: int, size: tuple[float
 def _thin(data: DomainSet, generator: np.random.Generator) -> list[Examples]:
     """Some test examples of every domain, the same ones where they share them."""
     seed = int(generator.integers(2**32))
-    choices = [np.random.default_rng(seed).permutation(len(domain.test))[:N_DOTS] for domain in data]
-    return [Examples(domain.test.x[rows], domain.test.y[rows]) for domain, rows in zip(data, choices, strict=True)]
+    choices = [
+        np.random.default_rng(seed).permutation(len(domain.test))[:N_DOTS] for domain in data
+    ]
+    return [
+        Examples(domain.test.x[rows], domain.test.y[rows])
+        for domain, rows in zip(data, choices, strict=True)
+    ]
 
 
 def _project(inputs: list[Array]) -> list[Array]:
@@ -221,18 +297,24 @@ def _project(inputs: list[Array]) -> list[Array]:
     together = np.concatenate(inputs)
     if together.shape[1] == 1:  # a plane needs a second direction
         together = np.hstack([together, np.zeros_like(together)])
-    plane = make_pipeline(StandardScaler(), PCA(n_components=2, random_state=0)).fit_transform(together)
+    plane = make_pipeline(StandardScaler(), PCA(n_components=2, random_state=0)).fit_transform(
+        together
+    )
     return np.split(plane, np.cumsum([len(x) for x in inputs])[:-1])
 
 
-def _paint_numbers(figure: Figure, row: NDArray[Any], places: list[Array], answers: list[Array], what: str) -> None:
+def _paint_numbers(
+    figure: Figure, row: NDArray[Any], places: list[Array], answers: list[Array], what: str
+) -> None:
     low, high = min(y.min() for y in answers), max(y.max() for y in answers)
     for axes, place, y in zip(row, places, answers, strict=True):
         dots = axes.scatter(*place.T, c=y, vmin=low, vmax=high, s=12, linewidths=0)
     figure.colorbar(dots, ax=list(row), label=what)
 
 
-def _paint_labels(row: NDArray[Any], places: list[Array], answers: list[Array], classes: Sequence[str]) -> None:
+def _paint_labels(
+    row: NDArray[Any], places: list[Array], answers: list[Array], classes: Sequence[str]
+) -> None:
     for axes, place, y in zip(row, places, answers, strict=True):
         labels, ranks = np.unique(y, return_inverse=True)
         colors = matplotlib.colormaps["turbo"](np.linspace(0.05, 0.95, len(labels)))
@@ -242,4 +324,10 @@ def _paint_labels(row: NDArray[Any], places: list[Array], answers: list[Array], 
             continue
         for label, color in zip(labels, colors, strict=True):
             axes.scatter([], [], color=color, label=classes[label])
-        axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.02), ncols=2, fontsize=SMALL, handletextpad=0.2)
+        axes.legend(
+            loc="upper center",
+            bbox_to_anchor=(0.5, -0.02),
+            ncols=2,
+            fontsize=SMALL,
+            handletextpad=0.2,
+        )

@@ -12,8 +12,17 @@ from leaflearn.benchmark.methods import (  # noqa: F401  # importing a file is w
     pseudo_label,
     sparse_moe,
 )
-from leaflearn.benchmark.methods.contract import Method, Problem, Told
+from leaflearn.benchmark.methods.contract import Method, OracleInfo, Problem
 from leaflearn.benchmark.methods.registry import METHODS, make_method, register
 from leaflearn.benchmark.methods.running import describe, train
 
-__all__ = ["METHODS", "Method", "Problem", "Told", "describe", "make_method", "register", "train"]
+__all__ = [
+    "METHODS",
+    "Method",
+    "OracleInfo",
+    "Problem",
+    "describe",
+    "make_method",
+    "register",
+    "train",
+]

@@ -71,7 +71,7 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Told:
+class OracleInfo:
     """What an oracle is told about a meta-batch: that which it declares in `sees`, and None for the rest."""
 
     domain: Tensor | None = None  # of each group                              (B,)
@@ -84,7 +84,9 @@ class Method(ABC):
     name: ClassVar[str]
     sees: ClassVar[frozenset[str]] = frozenset()  # of "domain" and "label_set"
     claims: ClassVar[frozenset[str]] = frozenset({"regression", "classification"})
-    gives_label_set: ClassVar[bool] = False  # one score a label, of which the best n_domains are the answer
+    gives_label_set: ClassVar[bool] = (
+        False  # one score a label, of which the best n_domains are the answer
+    )
 
     problem: Problem
     n_updates: int
@@ -103,14 +105,14 @@ class Method(ABC):
         """Make what learns; torch's global generator is seeded here."""
 
     @abstractmethod
-    def learn(self, batches: Batches, told: Told | None) -> dict[str, float]:
+    def learn(self, batches: Batches, told: OracleInfo | None) -> dict[str, float]:
         """Learn from one meta-batch."""
 
     @abstractmethod
     def answer(self, x: Tensor) -> Tensor:
         """The answers of all contexts to a bounded number of rows, (N, K, D): values, or probabilities."""
 
-    def update(self, batches: Batches, told: Told | None = None) -> dict[str, float]:
+    def update(self, batches: Batches, told: OracleInfo | None = None) -> dict[str, float]:
         """Learn from one meta-batch."""
         if self.problem.slows_down:
             for optimizer in self.optimizers():
@@ -138,7 +140,11 @@ class Method(ABC):
 
     def parts(self) -> dict[str, Any]:
         """Everything with a `state_dict` that learning changes, by name."""
-        return {name: part for name, part in vars(self).items() if hasattr(part, "state_dict") and hasattr(part, "load_state_dict")}
+        return {
+            name: part
+            for name, part in vars(self).items()
+            if hasattr(part, "state_dict") and hasattr(part, "load_state_dict")
+        }
 
     def optimizers(self) -> list[torch.optim.Optimizer]:
         """What steps."""

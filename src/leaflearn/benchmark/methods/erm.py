@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from leaflearn.benchmark.methods.contract import Method, Told, as_answers, descend
+from leaflearn.benchmark.methods.contract import Method, OracleInfo, as_answers, descend
 from leaflearn.benchmark.methods.registry import register
 from leaflearn.core.batches import Batches
 
@@ -24,10 +24,14 @@ class ERM(Method):
         self.network = self.problem.network(self.problem.n_outputs)
         self.optimizer = self.problem.optimizer(self.network.parameters())
 
-    def learn(self, batches: Batches, told: Told | None) -> dict[str, float]:
+    def learn(self, batches: Batches, told: OracleInfo | None) -> dict[str, float]:
         """The mean loss of all rows."""
         self.network.train()
-        return {"loss": descend(self.optimizer, self.problem.loss(self.network(batches.x), batches.y).mean())}
+        return {
+            "loss": descend(
+                self.optimizer, self.problem.loss(self.network(batches.x), batches.y).mean()
+            )
+        }
 
     def answer(self, x: Tensor) -> Tensor:
         """One answer for all, (N, 1, D)."""

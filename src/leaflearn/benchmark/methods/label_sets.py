@@ -22,7 +22,9 @@ def label_set_loss(logits: Tensor, goal: Tensor, weight: Tensor | None = None) -
     >>> label_set_loss(torch.zeros(1, 3), torch.tensor([[1.0, 0.0, 1.0]])).round(decimals=2)  # three times log 2
     tensor(2.0800)
     """
-    return binary_cross_entropy_with_logits(logits, goal, weight=weight, reduction="sum") / len(logits)
+    return binary_cross_entropy_with_logits(logits, goal, weight=weight, reduction="sum") / len(
+        logits
+    )
 
 
 def label_set_network(problem: Problem) -> nn.Module:
@@ -41,6 +43,11 @@ def label_set_network(problem: Problem) -> nn.Module:
     n_labels, n_outputs = problem.n_domains, problem.n_outputs
     network = problem.network(n_outputs)
     layers = [layer for layer in network.modules() if isinstance(layer, nn.Linear)]
-    if layers and layers[-1].out_features == n_outputs and layers[-1].bias is not None and n_labels < n_outputs:
+    if (
+        layers
+        and layers[-1].out_features == n_outputs
+        and layers[-1].bias is not None
+        and n_labels < n_outputs
+    ):
         nn.init.constant_(layers[-1].bias, math.log(n_labels / (n_outputs - n_labels)))
     return network

@@ -7,7 +7,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from leaflearn.benchmark.methods.contract import Method, Told, as_answers
+from leaflearn.benchmark.methods.contract import Method, OracleInfo, as_answers
 from leaflearn.benchmark.methods.registry import register
 from leaflearn.core.algorithm import score, step
 from leaflearn.core.allocation import Hard, Rule, Sampled, Soft
@@ -51,9 +51,17 @@ class Leaf(Method):
         self.models = make_model_set(lambda: self.problem.network(self.problem.n_outputs), shape)
         self.optimizer = self.problem.optimizer(self.models.parameters())
 
-    def learn(self, batches: Batches, told: Told | None) -> dict[str, float]:
+    def learn(self, batches: Batches, told: OracleInfo | None) -> dict[str, float]:
         """Score, allocate, learn."""
-        taken = step(self.models, batches, self.loss, self.rule(), self.optimizer, self.progress, self.generator)
+        taken = step(
+            self.models,
+            batches,
+            self.loss,
+            self.rule(),
+            self.optimizer,
+            self.progress,
+            self.generator,
+        )
         return {"loss": float(taken.value), **usage(taken.weights)}
 
     def answer(self, x: Tensor) -> Tensor:
@@ -83,13 +91,19 @@ class LeafEM(Leaf):
     'paper'
     """
 
-    def __init__(self, *, n_contexts: int | None = None, temperature: Temperature = "paper") -> None:
+    def __init__(
+        self, *, n_contexts: int | None = None, temperature: Temperature = "paper"
+    ) -> None:
         super().__init__(n_contexts=n_contexts)
         self.temperature = temperature
 
     def degree(self) -> float:
         """The temperature as a number."""
-        return (1.0 if self.problem.is_classification else 0.1) if self.temperature == "paper" else float(self.temperature)
+        return (
+            (1.0 if self.problem.is_classification else 0.1)
+            if self.temperature == "paper"
+            else float(self.temperature)
+        )
 
     def rule(self) -> Rule:
         """Draw a model."""
@@ -110,10 +124,12 @@ class EMSingle(LeafEM):
         """Textbook EM."""
         return Soft(self.degree())
 
-    def learn(self, batches: Batches, told: Told | None) -> dict[str, float]:
+    def learn(self, batches: Batches, told: OracleInfo | None) -> dict[str, float]:
         """As LEAF, but row by row."""
         rows = torch.arange(len(batches.group))
-        return super().learn(Batches(batches.x, batches.y, rows, index=batches.index, n_groups=len(rows)), told)
+        return super().learn(
+            Batches(batches.x, batches.y, rows, index=batches.index, n_groups=len(rows)), told
+        )
 
 
 @register("leaf-extra")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from leaflearn.benchmark.methods.contract import Told, descend
+from leaflearn.benchmark.methods.contract import OracleInfo, descend
 from leaflearn.benchmark.methods.leaf import Leaf, usage
 from leaflearn.benchmark.methods.registry import register
 from leaflearn.benchmark.methods.sparse_moe import join
@@ -40,15 +40,26 @@ class LearnedAllocation(Leaf):
         """K networks, and one more that reads groups."""
         n_contexts, n_outputs = self.n_contexts or self.problem.n_domains, self.problem.n_outputs
         self.models = make_model_set(lambda: self.problem.network(n_outputs), (n_contexts,))
-        self.reader = GroupReader(self.problem.network(WIDTH), n_outputs, n_contexts, self.problem.is_classification)
-        self.optimizer = self.problem.optimizer([*self.models.parameters(), *self.reader.parameters()])
+        self.reader = GroupReader(
+            self.problem.network(WIDTH), n_outputs, n_contexts, self.problem.is_classification
+        )
+        self.optimizer = self.problem.optimizer(
+            [*self.models.parameters(), *self.reader.parameters()]
+        )
 
-    def learn(self, batches: Batches, told: Told | None) -> dict[str, float]:
+    def learn(self, batches: Batches, told: OracleInfo | None) -> dict[str, float]:
         """Mean over groups of the local models' mean losses, weighted with what the network makes of the group."""
         self.models.train(True)
-        weights = self.reader.train()(batches)  #                                              (B, K)
-        losses = _average(self.problem.loss(self.models(batches.x), batches.y), batches)  #    (B, K)
-        return {"loss": descend(self.optimizer, (weights * losses).sum(-1).mean()), **usage(weights.detach())}
+        weights = self.reader.train()(
+            batches
+        )  #                                              (B, K)
+        losses = _average(
+            self.problem.loss(self.models(batches.x), batches.y), batches
+        )  #    (B, K)
+        return {
+            "loss": descend(self.optimizer, (weights * losses).sum(-1).mean()),
+            **usage(weights.detach()),
+        }
 
     def contexts(self, batches: Batches) -> Tensor:
         """The local model that the network infers for each group, (B,)."""
@@ -73,19 +84,28 @@ class GroupReader(nn.Module):
     torch.Size([2, 3])
     """
 
-    def __init__(self, network: nn.Module, n_outputs: int, n_contexts: int, is_classification: bool) -> None:
+    def __init__(
+        self, network: nn.Module, n_outputs: int, n_contexts: int, is_classification: bool
+    ) -> None:
         super().__init__()
         self.n_classes = n_outputs if is_classification else None
         self.network = network
-        self.embed = nn.Sequential(nn.Linear(WIDTH + n_outputs, WIDTH), nn.ReLU(), nn.Linear(WIDTH, WIDTH), nn.ReLU())
+        self.embed = nn.Sequential(
+            nn.Linear(WIDTH + n_outputs, WIDTH), nn.ReLU(), nn.Linear(WIDTH, WIDTH), nn.ReLU()
+        )
         self.decide = nn.Linear(WIDTH, n_contexts)
 
     def forward(self, batches: Batches) -> Tensor:
         """Probabilities, (B, K)."""
-        rows = self.embed(join(self.network(batches.x), batches.y, self.n_classes))  #        (N, 32)
+        rows = self.embed(
+            join(self.network(batches.x), batches.y, self.n_classes)
+        )  #        (N, 32)
         return torch.softmax(self.decide(_average(rows.T, batches)), -1)
 
 
 def _average(rows: Tensor, batches: Batches) -> Tensor:
     """From numbers of rows (D, N) to their means over groups (B, D)."""
-    return sum_by_group(rows, batches.group, batches.n_groups, batches.weight) / batches.sizes.to(rows)[:, None]
+    return (
+        sum_by_group(rows, batches.group, batches.n_groups, batches.weight)
+        / batches.sizes.to(rows)[:, None]
+    )

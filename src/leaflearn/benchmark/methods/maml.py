@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 
-from leaflearn.benchmark.methods.contract import Method, Told, as_answers, descend
+from leaflearn.benchmark.methods.contract import Method, OracleInfo, as_answers, descend
 from leaflearn.benchmark.methods.registry import register
 from leaflearn.core.batches import Batches
 
@@ -53,7 +53,9 @@ class MAML(Method):
     (1, 2)
     """
 
-    claims = frozenset({"regression"})  # in the paper's classification groups are single rows, which have no halves
+    claims = frozenset(
+        {"regression"}
+    )  # in the paper's classification groups are single rows, which have no halves
     paper_group_size: ClassVar[int] = 4
     paper_steps: ClassVar[int] = 20_000
 
@@ -62,21 +64,40 @@ class MAML(Method):
         evaluation_steps: int = 5, order: Literal[1, 2] = 1, optimizer: Literal["adam", "sgd"] = "sgd",
     ) -> None:  # fmt: skip
         if order not in (1, 2):
-            raise ValueError(f"`order` is {order}, but MAML is of order 1 or 2; choose one of them.")
+            raise ValueError(
+                f"`order` is {order}, but MAML is of order 1 or 2; choose one of them."
+            )
         if optimizer not in ("adam", "sgd"):
-            raise ValueError(f"`optimizer` is {optimizer!r}, but the start moves by 'adam' or 'sgd'; choose one of them.")
-        self.outer_learning_rate, self.inner_learning_rate = outer_learning_rate, inner_learning_rate
-        self.inner_steps, self.evaluation_steps, self.order, self.moves_by = inner_steps, evaluation_steps, order, optimizer
+            raise ValueError(
+                f"`optimizer` is {optimizer!r}, but the start moves by 'adam' or 'sgd'; choose one of them."
+            )
+        self.outer_learning_rate, self.inner_learning_rate = (
+            outer_learning_rate,
+            inner_learning_rate,
+        )
+        self.inner_steps, self.evaluation_steps, self.order, self.moves_by = (
+            inner_steps,
+            evaluation_steps,
+            order,
+            optimizer,
+        )
 
     def build(self) -> None:
         """One network: the start."""
         self.network = self.problem.network(self.problem.n_outputs)
-        if any(isinstance(part, nn.modules.batchnorm._NormBase | nn.modules.dropout._DropoutNd) for part in self.network.modules()):
-            raise ValueError("MAML runs one copy of the network for each group at once, which batch norm and dropout do not allow.")
+        if any(
+            isinstance(part, nn.modules.batchnorm._NormBase | nn.modules.dropout._DropoutNd)
+            for part in self.network.modules()
+        ):
+            raise ValueError(
+                "MAML runs one copy of the network for each group at once, which batch norm and dropout do not allow."
+            )
         optimizer = torch.optim.Adam if self.moves_by == "adam" else torch.optim.SGD
-        self.optimizer: torch.optim.Optimizer = optimizer(self.network.parameters(), lr=self.outer_learning_rate)
+        self.optimizer: torch.optim.Optimizer = optimizer(
+            self.network.parameters(), lr=self.outer_learning_rate
+        )
 
-    def learn(self, batches: Batches, told: Told | None) -> dict[str, float]:
+    def learn(self, batches: Batches, told: OracleInfo | None) -> dict[str, float]:
         """Move the start by the query loss after the inner steps, averaged over groups."""
         parts = halve(batches)
         losses = vmap(self._query_loss, in_dims=(None, 0, 0))(
@@ -92,13 +113,19 @@ class MAML(Method):
 
     def adapt(self, x: Tensor, y: Tensor) -> Answer:
         """What the start answers after its evaluation steps on these labelled rows, (N, ...) to (N, D); the start itself stays."""
-        check_labelled(x, y, row=() if self.problem.is_classification else (self.problem.n_outputs,))
-        start = {name: parameter.detach().clone() for name, parameter in self.network.named_parameters()}
+        check_labelled(
+            x, y, row=() if self.problem.is_classification else (self.problem.n_outputs,)
+        )
+        start = {
+            name: parameter.detach().clone() for name, parameter in self.network.named_parameters()
+        }
         adapted = self._descend_inside(start, (x, y, torch.ones(len(x))), self.evaluation_steps)
 
         def answer(x: Tensor) -> Tensor:
             with torch.no_grad():
-                return as_answers(functional_call(self.network, adapted, (x,)), self.problem.is_classification)
+                return as_answers(
+                    functional_call(self.network, adapted, (x,)), self.problem.is_classification
+                )
 
         return answer
 
@@ -108,9 +135,16 @@ class MAML(Method):
 
     def _descend_inside(self, parameters: Parameters, rows: Rows, n_steps: int) -> Parameters:
         for _ in range(n_steps):
-            here = parameters if self.order == 2 else {name: value.detach() for name, value in parameters.items()}
+            here = (
+                parameters
+                if self.order == 2
+                else {name: value.detach() for name, value in parameters.items()}
+            )
             slope = grad(self._loss)(here, rows)
-            parameters = {name: value - self.inner_learning_rate * slope[name] for name, value in parameters.items()}
+            parameters = {
+                name: value - self.inner_learning_rate * slope[name]
+                for name, value in parameters.items()
+            }
         return parameters
 
     def _loss(self, parameters: Parameters, rows: Rows) -> Tensor:

@@ -51,15 +51,23 @@ class Strangers:
     def allocate(self, losses: Tensor, group: Tensor, n_groups: int) -> Tensor:
         """From cross-entropies (K, N) to the context of each group (B,), by the mixture."""
         n_contexts = len(losses)
-        members = torch.stack([self._joint(losses, torch.full_like(group, k)).logsumexp(0) for k in range(n_contexts)])  # (K, N)
+        members = torch.stack(
+            [self._joint(losses, torch.full_like(group, k)).logsumexp(0) for k in range(n_contexts)]
+        )  # (K, N)
         return sum_by_group(-members, group, n_groups).argmin(-1)
 
     def deal_rows(self, losses: Tensor, contexts: Tensor, generator: torch.Generator) -> Tensor:
         """The context that each row learns in, drawn from what is likely given that of its group, (N,); learns the share on the way."""
-        posterior = torch.softmax(self._joint(losses, contexts), 0).T  #                                                  (N, K)
+        posterior = torch.softmax(
+            self._joint(losses, contexts), 0
+        ).T  #                                                  (N, K)
         away = 1 - posterior[torch.arange(len(contexts)), contexts].mean()
         self.share = MEMORY * self.share + (1 - MEMORY) * float(away)
-        return torch.multinomial(posterior, 1, generator=generator)[:, 0] if self.are_many else contexts
+        return (
+            torch.multinomial(posterior, 1, generator=generator)[:, 0]
+            if self.are_many
+            else contexts
+        )
 
     def state_dict(self) -> dict[str, float]:
         """What is learnt."""
@@ -72,6 +80,8 @@ class Strangers:
     def _joint(self, losses: Tensor, contexts: Tensor) -> Tensor:
         """log of how likely each row is a member of each context and has its label, in groups of these contexts (N,), (K, N)."""
         n_contexts = len(losses)
-        own = one_hot(contexts, n_contexts).T.bool()  #                                                                    (K, N)
+        own = one_hot(
+            contexts, n_contexts
+        ).T.bool()  #                                                                    (K, N)
         prior = torch.where(own, 1 - self.share, self.share / (n_contexts - 1))
         return prior.log() - losses

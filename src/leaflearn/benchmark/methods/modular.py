@@ -16,7 +16,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from leaflearn.benchmark.methods.contract import Method, Told, descend
+from leaflearn.benchmark.methods.contract import Method, OracleInfo, descend
 from leaflearn.benchmark.methods.maml import Answer, check_labelled, halve
 from leaflearn.benchmark.methods.registry import register
 from leaflearn.core.batches import Batches
@@ -57,25 +57,42 @@ class Modular(Method):
         hot: float = 1.0, cold: float = 0.001,
     ) -> None:  # fmt: skip
         if not 0 < cold <= hot:
-            raise ValueError(f"The temperature falls from {hot} to {cold}, but `hot` must be at least `cold`, and both above 0.")
+            raise ValueError(
+                f"The temperature falls from {hot} to {cold}, but `hot` must be at least `cold`, and both above 0."
+            )
         self.n_modules, self.n_slots, self.learning_rate = n_modules, n_slots, learning_rate
         self.n_proposals, self.hot, self.cold = n_proposals, hot, cold
 
     def build(self) -> None:
         """The modules, as one batched program."""
         n_inputs = int(torch.Size(self.problem.input_shape).numel())
-        self.modules = make_model_set(lambda: mlp(n_inputs, self.problem.n_outputs, HIDDEN), (self.n_modules,))
+        self.modules = make_model_set(
+            lambda: mlp(n_inputs, self.problem.n_outputs, HIDDEN), (self.n_modules,)
+        )
         self.optimizer = torch.optim.Adam(self.modules.parameters(), self.learning_rate)
 
-    def learn(self, batches: Batches, told: Told | None) -> dict[str, float]:
+    def learn(self, batches: Batches, told: OracleInfo | None) -> dict[str, float]:
         """Anneal the structures on the support, then let the modules learn from the query; all groups count the same."""
         parts = halve(batches)
         outputs = self.modules(batches.x.flatten(1))  #                         (M, N, D)
-        support = Rows(outputs[:, parts.support].detach(), batches.y[parts.support], batches.group[parts.support], batches.n_groups)
+        support = Rows(
+            outputs[:, parts.support].detach(),
+            batches.y[parts.support],
+            batches.group[parts.support],
+            batches.n_groups,
+        )
         temperatures = torch.full((self.n_proposals,), self._temperature(self.progress))
         last, _ = anneal(support, self.n_slots, temperatures, self.generator)
-        query = Rows(outputs[:, parts.query], batches.y[parts.query], batches.group[parts.query], batches.n_groups)
-        return {"loss": descend(self.optimizer, query.loss(last).mean()), "support_loss": float(support.loss(last).mean())}
+        query = Rows(
+            outputs[:, parts.query],
+            batches.y[parts.query],
+            batches.group[parts.query],
+            batches.n_groups,
+        )
+        return {
+            "loss": descend(self.optimizer, query.loss(last).mean()),
+            "support_loss": float(support.loss(last).mean()),
+        }
 
     def answer(self, x: Tensor) -> Tensor:
         """The mean answer of all structures, (N, 1, D): what is said before anything is known of the domain."""
@@ -90,9 +107,21 @@ class Modular(Method):
         check_labelled(x, y, row=(self.problem.n_outputs,))
         with torch.no_grad():
             outputs = self.modules(x.flatten(1)).repeat(1, SEARCHES, 1)  #      (M, SEARCHES * N, D)
-        rows = Rows(outputs, y.repeat(SEARCHES, 1), torch.arange(SEARCHES).repeat_interleave(len(x)), SEARCHES)
-        temperatures = torch.tensor([self._temperature(progress) for progress in torch.linspace(0, 1, 5 * self.n_proposals).tolist()])
-        _, best = anneal(rows, self.n_slots, temperatures, torch.Generator().manual_seed(self.problem.seed))
+        rows = Rows(
+            outputs,
+            y.repeat(SEARCHES, 1),
+            torch.arange(SEARCHES).repeat_interleave(len(x)),
+            SEARCHES,
+        )
+        temperatures = torch.tensor(
+            [
+                self._temperature(progress)
+                for progress in torch.linspace(0, 1, 5 * self.n_proposals).tolist()
+            ]
+        )
+        _, best = anneal(
+            rows, self.n_slots, temperatures, torch.Generator().manual_seed(self.problem.seed)
+        )
         return best[rows.loss(best).argmin()].sort().values
 
     def adapt(self, x: Tensor, y: Tensor) -> Answer:
@@ -128,7 +157,9 @@ class Rows:
 
     def __init__(self, outputs: Tensor, y: Tensor, group: Tensor, n_groups: int) -> None:
         self.outputs, self.y, self.group = outputs, y, group
-        self._share = 1.0 / torch.bincount(group, minlength=n_groups)  # of a row in its group's mean
+        self._share = 1.0 / torch.bincount(
+            group, minlength=n_groups
+        )  # of a row in its group's mean
 
     def loss(self, structure: Tensor) -> Tensor:
         """Mean squared error of every group under its structure (B, n_slots), shape (B,)."""
@@ -143,7 +174,9 @@ class Rows:
         return len(self._share)
 
 
-def anneal(rows: Rows, n_slots: int, temperatures: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+def anneal(
+    rows: Rows, n_slots: int, temperatures: Tensor, generator: torch.Generator
+) -> tuple[Tensor, Tensor]:
     """Simulated annealing from a structure at random, for all groups at once: the last structures and the best, both (B, n_slots).
 
     At every temperature one slot of each group is filled with a module at random; what is better stays, and what is worse stays with
@@ -167,8 +200,16 @@ def anneal(rows: Rows, n_slots: int, temperatures: Tensor, generator: torch.Gene
         slot = torch.randint(n_slots, (rows.n_groups,), generator=generator)
         proposal[groups, slot] = torch.randint(n_modules, (rows.n_groups,), generator=generator)
         proposed = rows.loss(proposal)
-        accept = torch.rand(rows.n_groups, generator=generator) < torch.exp((loss - proposed) / temperature)
-        structure, loss = torch.where(accept[:, None], proposal, structure), torch.where(accept, proposed, loss)
+        accept = torch.rand(rows.n_groups, generator=generator) < torch.exp(
+            (loss - proposed) / temperature
+        )
+        structure, loss = (
+            torch.where(accept[:, None], proposal, structure),
+            torch.where(accept, proposed, loss),
+        )
         better = loss < best_loss
-        best, best_loss = torch.where(better[:, None], structure, best), torch.where(better, loss, best_loss)
+        best, best_loss = (
+            torch.where(better[:, None], structure, best),
+            torch.where(better, loss, best_loss),
+        )
     return structure, best

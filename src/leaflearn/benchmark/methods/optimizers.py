@@ -11,7 +11,12 @@ from torch.optim import Optimizer
 Optimize = Callable[[Iterable[nn.Parameter]], Optimizer]
 
 
-def sgd(parameters: Iterable[nn.Parameter], learning_rate: float = 0.05, momentum: float = 0.9, weight_decay: float = 1e-4) -> Optimizer:
+def sgd(
+    parameters: Iterable[nn.Parameter],
+    learning_rate: float = 0.05,
+    momentum: float = 0.9,
+    weight_decay: float = 1e-4,
+) -> Optimizer:
     """The optimizer of the paper's three functions.
 
     Examples
@@ -19,10 +24,17 @@ def sgd(parameters: Iterable[nn.Parameter], learning_rate: float = 0.05, momentu
     >>> sgd(nn.Linear(1, 1).parameters()).defaults["momentum"]
     0.9
     """
-    return torch.optim.SGD(parameters, lr=learning_rate, momentum=momentum, weight_decay=weight_decay)
+    return torch.optim.SGD(
+        parameters, lr=learning_rate, momentum=momentum, weight_decay=weight_decay
+    )
 
 
-def adam(parameters: Iterable[nn.Parameter], learning_rate: float = 0.002, beta1: float = 0.5, beta2: float = 0.999) -> Optimizer:
+def adam(
+    parameters: Iterable[nn.Parameter],
+    learning_rate: float = 0.002,
+    beta1: float = 0.5,
+    beta2: float = 0.999,
+) -> Optimizer:
     """The optimizer of the paper's pictures.
 
     Examples

@@ -13,7 +13,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from leaflearn.benchmark.methods.contract import Method, Problem, Told, descend
+from leaflearn.benchmark.methods.contract import Method, OracleInfo, Problem, descend
 from leaflearn.benchmark.methods.label_sets import label_set_loss, label_set_network
 from leaflearn.benchmark.methods.registry import register
 from leaflearn.core.batches import Batches
@@ -48,20 +48,35 @@ class PseudoLabel(Method):
         shape = (count_rows(self.problem, self.name), self.problem.n_outputs)
         self.network = label_set_network(self.problem)
         self.optimizer = self.problem.optimizer(self.network.parameters())
-        self.given = torch.zeros(shape, dtype=torch.bool)  # labels that rows came with           (n_rows, C)
-        self.confidence = torch.rand(shape, generator=self.generator)  # fills the missing ones   (n_rows, C)
-        self.latest = self.confidence.clone()  # the same, as of this epoch                       (n_rows, C)
-        self.seen = torch.zeros(shape[0], dtype=torch.bool)  # in this epoch                      (n_rows,)
+        self.given = torch.zeros(
+            shape, dtype=torch.bool
+        )  # labels that rows came with           (n_rows, C)
+        self.confidence = torch.rand(
+            shape, generator=self.generator
+        )  # fills the missing ones   (n_rows, C)
+        self.latest = (
+            self.confidence.clone()
+        )  # the same, as of this epoch                       (n_rows, C)
+        self.seen = torch.zeros(
+            shape[0], dtype=torch.bool
+        )  # in this epoch                      (n_rows,)
         self.changed = torch.tensor(1.0)  # share of filled labels that the last epoch changed
 
-    def learn(self, batches: Batches, told: Told | None) -> dict[str, float]:
+    def learn(self, batches: Batches, told: OracleInfo | None) -> dict[str, float]:
         """Binary cross-entropy, label by label, of given and filled labels."""
-        assert batches.index is not None, "pseudo-label must know which input of the training set each row is"
+        assert batches.index is not None, (
+            "pseudo-label must know which input of the training set each row is"
+        )
         self.given[batches.index, batches.y] = True
-        goal = fill(self.given[batches.index], self.confidence[batches.index], self.problem.n_domains)  # (N, C)
+        goal = fill(
+            self.given[batches.index], self.confidence[batches.index], self.problem.n_domains
+        )  # (N, C)
         logits = self.network.train()(batches.x)
         self.latest[batches.index], self.seen[batches.index] = logits.detach(), True
-        return {"loss": descend(self.optimizer, label_set_loss(logits, goal.float())), "changed": float(self.changed)}
+        return {
+            "loss": descend(self.optimizer, label_set_loss(logits, goal.float())),
+            "changed": float(self.changed),
+        }
 
     def end_epoch(self) -> None:
         """Fill the labels anew, once the warm-up is over."""
@@ -93,7 +108,9 @@ def fill(given: Tensor, scores: Tensor, n_labels: int) -> Tensor:
     >>> fill(torch.tensor([[True, False, False]]), torch.tensor([[0.0, 0.1, 0.2]]), n_labels=2)
     tensor([[ True, False,  True]])
     """
-    best = scores.masked_fill(given, torch.inf).topk(min(n_labels, given.shape[1])).indices  # (N, n_labels)
+    best = (
+        scores.masked_fill(given, torch.inf).topk(min(n_labels, given.shape[1])).indices
+    )  # (N, n_labels)
     return given.scatter(1, best, True)  # more than `n_labels` only where more are given
 
 

@@ -41,5 +41,7 @@ def make_method(name: str, **settings: object) -> Method:
     4
     """
     if name not in METHODS:
-        raise ValueError(f"method {name!r} is not known; choose one of {', '.join(sorted(METHODS))}.")
+        raise ValueError(
+            f"method {name!r} is not known; choose one of {', '.join(sorted(METHODS))}."
+        )
     return METHODS[name](**settings)

@@ -10,7 +10,7 @@ from torch import nn
 
 from leaflearn.benchmark.datasets.domains import DomainSet, Truth
 from leaflearn.benchmark.datasets.streaming import BilevelSampler
-from leaflearn.benchmark.methods.contract import Method, Problem, Told
+from leaflearn.benchmark.methods.contract import Method, OracleInfo, Problem
 from leaflearn.benchmark.methods.optimizers import Optimize, sgd
 from leaflearn.core.batches import Batches
 
@@ -40,7 +40,9 @@ def describe(
     )  # fmt: skip
 
 
-def train(method: Method, sampler: BilevelSampler, problem: Problem, n_epochs: int) -> list[dict[str, float]]:
+def train(
+    method: Method, sampler: BilevelSampler, problem: Problem, n_epochs: int
+) -> list[dict[str, float]]:
     """Prepare the method and let it learn; for each epoch the mean of what the updates told.
 
     Examples
@@ -57,13 +59,15 @@ def train(method: Method, sampler: BilevelSampler, problem: Problem, n_epochs: i
     method.prepare(problem)
     history = []
     for epoch in range(n_epochs):
-        rows = [method.update(batches, tell(method, truth)) for batches, truth in sampler.epoch(epoch)]
+        rows = [
+            method.update(batches, tell(method, truth)) for batches, truth in sampler.epoch(epoch)
+        ]
         method.end_epoch()
         history.append({name: float(np.mean([row[name] for row in rows])) for name in rows[0]})
     return history
 
 
-def tell(method: Method, truth: Truth) -> Told | None:
+def tell(method: Method, truth: Truth) -> OracleInfo | None:
     """What this method may see of the truth; None for all but oracles.
 
     Examples
@@ -83,7 +87,7 @@ def tell(method: Method, truth: Truth) -> Told | None:
                 f"{method.name} needs the answers of all domains to each input, but the domains of this data set do not share inputs."
             )
         label_sets = torch.from_numpy(np.asarray(truth.label_sets))
-    return Told(domain, label_sets)
+    return OracleInfo(domain, label_sets)
 
 
 def _peek(sampler: BilevelSampler, n_rows: int) -> Batches:
@@ -94,8 +98,15 @@ def _peek(sampler: BilevelSampler, n_rows: int) -> Batches:
         if sum(len(part.x) for part in parts) >= n_rows:
             break
     starts = np.cumsum([0] + [part.n_groups for part in parts])
-    group = torch.cat([part.group + int(start) for part, start in zip(parts, starts[:-1], strict=True)])
-    return Batches(torch.cat([part.x for part in parts]), torch.cat([part.y for part in parts]), group, n_groups=int(starts[-1]))
+    group = torch.cat(
+        [part.group + int(start) for part, start in zip(parts, starts[:-1], strict=True)]
+    )
+    return Batches(
+        torch.cat([part.x for part in parts]),
+        torch.cat([part.y for part in parts]),
+        group,
+        n_groups=int(starts[-1]),
+    )
 
 
 def _count_outputs(domains: DomainSet) -> int:

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-from leaflearn.benchmark.methods.contract import Method, Problem, Told, as_answers, descend
+from leaflearn.benchmark.methods.contract import Method, OracleInfo, Problem, as_answers, descend
 from leaflearn.benchmark.methods.leaf import usage
 from leaflearn.benchmark.methods.registry import register
 from leaflearn.core.allocation import one_hot
@@ -55,19 +55,27 @@ class SparseMoE(Method):
 
     def __init__(self, *, gate: Gate = "paper", balance: float = 0.01, hidden: int = 0) -> None:
         if gate not in get_args(Gate):
-            raise ValueError(f"`gate` is {gate!r}; choose 'paper', which is as printed, or 'switch', which can learn.")
+            raise ValueError(
+                f"`gate` is {gate!r}; choose 'paper', which is as printed, or 'switch', which can learn."
+            )
         self.kind, self.balance, self.hidden = gate, balance, hidden
 
     def build(self) -> None:
         """K experts and a gate, which learn together."""
         n_experts = self.problem.n_domains
-        self.models = make_model_set(lambda: self.problem.network(self.problem.n_outputs), (n_experts,))
+        self.models = make_model_set(
+            lambda: self.problem.network(self.problem.n_outputs), (n_experts,)
+        )
         self.gate = NoisyGate(_count_inputs(self.problem), n_experts, self.hidden)
-        self.optimizer = self.problem.optimizer([*self.models.parameters(), *self.gate.parameters()])
+        self.optimizer = self.problem.optimizer(
+            [*self.models.parameters(), *self.gate.parameters()]
+        )
 
-    def learn(self, batches: Batches, told: Told | None) -> dict[str, float]:
+    def learn(self, batches: Batches, told: OracleInfo | None) -> dict[str, float]:
         """The mean loss of all rows, each under its own expert."""
-        logits = self.gate(self._join(batches), self.generator)  #                             (N, K)
+        logits = self.gate(
+            self._join(batches), self.generator
+        )  #                             (N, K)
         chosen = one_hot(logits.argmax(-1), logits.shape[-1], logits.dtype)
         weights = self._weigh(logits, chosen)
         self.models.train(True)
@@ -97,7 +105,9 @@ class SparseMoE(Method):
         return torch.softmax(logits, -1) * chosen
 
     def _join(self, batches: Batches) -> Tensor:
-        return join(batches.x, batches.y, self.problem.n_outputs if self.problem.is_classification else None).flatten(1)
+        return join(
+            batches.x, batches.y, self.problem.n_outputs if self.problem.is_classification else None
+        ).flatten(1)
 
 
 class NoisyGate(nn.Module):
@@ -118,7 +128,9 @@ class NoisyGate(nn.Module):
 
     def __init__(self, n_inputs: int, n_experts: int, hidden: int = 0) -> None:
         super().__init__()
-        self.features = nn.Sequential(nn.Linear(n_inputs, hidden), nn.ReLU()) if hidden else nn.Identity()
+        self.features = (
+            nn.Sequential(nn.Linear(n_inputs, hidden), nn.ReLU()) if hidden else nn.Identity()
+        )
         self.clean = nn.Linear(hidden or n_inputs, n_experts, bias=False)
         self.noise = nn.Linear(hidden or n_inputs, n_experts, bias=False)
 
@@ -128,7 +140,9 @@ class NoisyGate(nn.Module):
         logits: Tensor = self.clean(features)
         if generator is None:
             return logits
-        return logits + torch.randn(logits.shape, generator=generator) * softplus(self.noise(features))
+        return logits + torch.randn(logits.shape, generator=generator) * softplus(
+            self.noise(features)
+        )
 
 
 def join(x: Tensor, y: Tensor, n_classes: int | None = None) -> Tensor:

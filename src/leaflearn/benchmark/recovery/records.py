@@ -13,7 +13,16 @@ from typing import Any
 
 Record = dict[str, Any]
 Key = tuple[str, str, int]
-FIELDS = ("task", "rule", "seed", "recovered", "errors", "seconds", "converged", "warnings")  # what every record has had from the first
+FIELDS = (
+    "task",
+    "rule",
+    "seed",
+    "recovered",
+    "errors",
+    "seconds",
+    "converged",
+    "warnings",
+)  # what every record has had from the first
 
 
 def key_of(record: Record) -> Key:
@@ -50,7 +59,9 @@ class Records:
         self.path = path
         content = path.read_bytes() if path.exists() else b""
         records, n_whole = _parse_lines(content, path)
-        if n_whole < len(content):  # now and not when the next is added: by then another command may have added its own
+        if n_whole < len(
+            content
+        ):  # now and not when the next is added: by then another command may have added its own
             os.truncate(path, n_whole)
         if n_whole and not content[:n_whole].endswith(b"\n"):
             self._append(b"\n")
@@ -69,7 +80,9 @@ class Records:
         self._by_key[key_of(record)] = record
 
     def _append(self, line: bytes) -> None:
-        with open(self.path, "ab", buffering=0) as file:  # one write for the whole line, so that two commands may share a file
+        with open(
+            self.path, "ab", buffering=0
+        ) as file:  # one write for the whole line, so that two commands may share a file
             file.write(line)
             os.fsync(file.fileno())
 
@@ -83,7 +96,9 @@ def _parse_lines(content: bytes, path: Path) -> tuple[list[Record], int]:
         if record is not None:
             records.append(record)
         elif line.strip() and (number < len(lines) or line.endswith(b"\n")):
-            raise ValueError(f"Line {number} of '{path}' is not a record of a run; mend it, delete it, or choose another folder.")
+            raise ValueError(
+                f"Line {number} of '{path}' is not a record of a run; mend it, delete it, or choose another folder."
+            )
         n_whole += len(line) if record is not None or not line.strip() else 0
     return records, n_whole
 

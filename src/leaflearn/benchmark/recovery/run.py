@@ -20,7 +20,11 @@ from leaflearn.core.allocation import Given
 from leaflearn.estimators import LeafClassifier, LeafRegressor
 
 Record = dict[str, Any]
-PLAIN: dict[str, Any] = {"n_init": 1, "refresh": False, "init": "random"}  # one run of a rule, and nothing around it
+PLAIN: dict[str, Any] = {
+    "n_init": 1,
+    "refresh": False,
+    "init": "random",
+}  # one run of a rule, and nothing around it
 RULES: dict[str, dict[str, Any]] = {
     "default": {},
     "auto": {"n_contexts": "auto"},  # the default, which is not told how many contexts there are
@@ -32,7 +36,9 @@ RULES: dict[str, dict[str, Any]] = {
 }
 
 
-def run(task: Task, rule: str, seed: int, n_contexts: str = "given", keep_contexts: bool = False) -> Record:
+def run(
+    task: Task, rule: str, seed: int, n_contexts: str = "given", keep_contexts: bool = False
+) -> Record:
     """Fit the data of one seed and measure what came out.
 
     Parameters
@@ -65,10 +71,16 @@ def run(task: Task, rule: str, seed: int, n_contexts: str = "given", keep_contex
     if n_contexts not in ("given", "auto"):
         raise ValueError(f"n_contexts={n_contexts!r} is not known; choose 'given' or 'auto'.")
     data, (sample, truth) = task.make(seed), task.sample(seed)
-    settings = {"n_contexts": task.n_contexts, **RULES[rule], **({"n_contexts": "auto"} if n_contexts == "auto" else {})}
+    settings = {
+        "n_contexts": task.n_contexts,
+        **RULES[rule],
+        **({"n_contexts": "auto"} if n_contexts == "auto" else {}),
+    }
     if rule == "oracle":
         settings |= _tell(data, truth)
-    estimator = (LeafRegressor if data.classes is None else LeafClassifier)(random_state=seed, **settings)
+    estimator = (LeafRegressor if data.classes is None else LeafClassifier)(
+        random_state=seed, **settings
+    )
     seconds, n_warnings = _fit(estimator, sample, n_domains=len(data))
     record = {
         "task": task.name, "rule": rule if n_contexts == "given" else f"{rule}-auto", "seed": seed,
@@ -100,7 +112,18 @@ def _fit(estimator: Any, sample: GroupedSample, n_domains: int) -> tuple[float, 
 
 def _measure(estimator: Any, task: Task, data: DomainSet, truth: Truth) -> Record:
     measure = rmse if data.classes is None else error_rate
-    errors = [measure(estimator.predict_each(np.asarray(d.test.x).reshape(len(d.test), -1)), d.test.y).min() for d in data]
+    errors = [
+        measure(
+            estimator.predict_each(np.asarray(d.test.x).reshape(len(d.test), -1)), d.test.y
+        ).min()
+        for d in data
+    ]
     agreement = allocation_agreement(estimator.contexts_, truth.domain)
-    recovered = agreement >= task.groups_right if task.groups_right else max(errors) < task.threshold
-    return {"recovered": bool(recovered), "errors": [round(float(e), 4) for e in errors], "agreement": round(agreement, 4)}
+    recovered = (
+        agreement >= task.groups_right if task.groups_right else max(errors) < task.threshold
+    )
+    return {
+        "recovered": bool(recovered),
+        "errors": [round(float(e), 4) for e in errors],
+        "agreement": round(agreement, 4),
+    }

@@ -11,7 +11,9 @@ from leaflearn.benchmark.recovery.records import Record, Records
 from leaflearn.benchmark.recovery.run import RULES, run
 from leaflearn.benchmark.recovery.tasks import TASKS
 
-Watch = Callable[[str, Iterator[Record], int], Iterable[Record]]  # what is going on, the records as they come, how many -> the same
+Watch = Callable[
+    [str, Iterator[Record], int], Iterable[Record]
+]  # what is going on, the records as they come, how many -> the same
 
 
 class Job(NamedTuple):
@@ -29,10 +31,19 @@ class Job(NamedTuple):
         try:
             return run(TASKS[self.task], self.rule, self.seed, keep_contexts=self.keep_contexts)
         except Exception as error:
-            raise RuntimeError(f"task {self.task}, rule {self.rule}, seed {self.seed}: {error}") from error
+            raise RuntimeError(
+                f"task {self.task}, rule {self.rule}, seed {self.seed}: {error}"
+            ) from error
 
 
-def run_suite(records: Records, tasks: Sequence[str], rules: Sequence[str], seeds: Sequence[int], n_jobs: int, watch: Watch) -> None:
+def run_suite(
+    records: Records,
+    tasks: Sequence[str],
+    rules: Sequence[str],
+    seeds: Sequence[int],
+    n_jobs: int,
+    watch: Watch,
+) -> None:
     """Run what is not recorded yet, then the oracle for each seed on which the default misses its threshold.
 
     Parameters
@@ -61,11 +72,31 @@ def run_suite(records: Records, tasks: Sequence[str], rules: Sequence[str], seed
     wanted = [(task, rule, seed) for seed in seeds for task in tasks for rule in rules]
     _run_missing(records, wanted, seeds[0], n_jobs, watch, "recovery")
     asked = set(wanted)
-    missed = [r for r in records.all() if (r["task"], r["rule"], r["seed"]) in asked and r["rule"] == "default" and not r["recovered"]]
-    _run_missing(records, [(r["task"], "oracle", r["seed"]) for r in missed], seeds[0], n_jobs, watch, "oracle, where the default missed")
+    missed = [
+        r
+        for r in records.all()
+        if (r["task"], r["rule"], r["seed"]) in asked
+        and r["rule"] == "default"
+        and not r["recovered"]
+    ]
+    _run_missing(
+        records,
+        [(r["task"], "oracle", r["seed"]) for r in missed],
+        seeds[0],
+        n_jobs,
+        watch,
+        "oracle, where the default missed",
+    )
 
 
-def _run_missing(records: Records, wanted: Iterable[tuple[str, str, int]], first_seed: int, n_jobs: int, watch: Watch, title: str) -> None:
+def _run_missing(
+    records: Records,
+    wanted: Iterable[tuple[str, str, int]],
+    first_seed: int,
+    n_jobs: int,
+    watch: Watch,
+    title: str,
+) -> None:
     jobs = [
         Job(task, rule, seed, RULES[rule], keep_contexts=rule == "default" and seed == first_seed)
         for task, rule, seed in wanted

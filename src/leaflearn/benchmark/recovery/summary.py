@@ -42,7 +42,9 @@ class Summary:
     cost: float | None = None  # seconds, in units of a plain run of the printed rule
     failures_flagged: int = 0  # failures that did not converge or warned
     successes_flagged: int = 0
-    counted_right: float | None = None  # share of runs that ended with as many contexts as there are domains
+    counted_right: float | None = (
+        None  # share of runs that ended with as many contexts as there are domains
+    )
     bar: float | None = None  # how often the default should succeed
 
     @property
@@ -62,7 +64,10 @@ def succeeded(record: Record, oracle: Record | None) -> bool:
     """
     if record["recovered"] or oracle is None or oracle["recovered"]:
         return bool(record["recovered"])
-    return all(error <= AS_GOOD * best for error, best in zip(record["errors"], oracle["errors"], strict=True))
+    return all(
+        error <= AS_GOOD * best
+        for error, best in zip(record["errors"], oracle["errors"], strict=True)
+    )
 
 
 def summarize(records: Iterable[Record]) -> list[Summary]:
@@ -82,11 +87,16 @@ def summarize(records: Iterable[Record]) -> list[Summary]:
     for record in records:
         runs.setdefault((record["task"], record["rule"]), {})[record["seed"]] = record
     lines = [
-        _summarize_one(task, rule, by_seed, runs.get((task, ORACLE), {}), runs.get((task, UNIT), {}))
+        _summarize_one(
+            task, rule, by_seed, runs.get((task, ORACLE), {}), runs.get((task, UNIT), {})
+        )
         for (task, rule), by_seed in runs.items()
         if rule != ORACLE or set(runs.get((task, "default"), {})) <= set(by_seed)
     ]
-    return sorted(lines, key=lambda line: (_place(line.task, TASKS), line.task, _place(line.rule, RULES), line.rule))
+    return sorted(
+        lines,
+        key=lambda line: (_place(line.task, TASKS), line.task, _place(line.rule, RULES), line.rule),
+    )
 
 
 def _place(name: str, known: Iterable[str]) -> int:
@@ -94,13 +104,25 @@ def _place(name: str, known: Iterable[str]) -> int:
     return names.index(name) if name in names else len(names)
 
 
-def _summarize_one(task: str, rule: str, by_seed: dict[int, Record], oracles: dict[int, Record], units: dict[int, Record]) -> Summary:
+def _summarize_one(
+    task: str,
+    rule: str,
+    by_seed: dict[int, Record],
+    oracles: dict[int, Record],
+    units: dict[int, Record],
+) -> Summary:
     runs = list(by_seed.values())
-    is_success = [succeeded(run, None if rule == ORACLE else oracles.get(run["seed"])) for run in runs]
+    is_success = [
+        succeeded(run, None if rule == ORACLE else oracles.get(run["seed"])) for run in runs
+    ]
     is_flagged = [not run["converged"] or run["warnings"] > 0 for run in runs]
-    interval = binomtest(sum(is_success), len(runs)).proportion_ci(confidence_level=0.95, method="wilson")
+    interval = binomtest(sum(is_success), len(runs)).proportion_ci(
+        confidence_level=0.95, method="wilson"
+    )
     shared = [seed for seed in by_seed if seed in oracles]
-    counts = [run["n_contexts_found"] == len(run["errors"]) for run in runs if "n_contexts_found" in run]
+    counts = [
+        run["n_contexts_found"] == len(run["errors"]) for run in runs if "n_contexts_found" in run
+    ]
     return Summary(
         task, rule, sum(is_success), len(runs), float(interval.low), float(interval.high), _worst_error(runs),
         oracle_ratio=_ratio(_worst_error([by_seed[s] for s in shared]), _worst_error([oracles[s] for s in shared])) if shared else None,

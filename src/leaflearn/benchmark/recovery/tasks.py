@@ -12,7 +12,15 @@ import numpy as np
 
 from leaflearn.benchmark.datasets.colored_digits import colored_digits
 from leaflearn.benchmark.datasets.domains import Domain, DomainSet, Truth
-from leaflearn.benchmark.datasets.functions import HIGH, LOW, NOISE, absolute, functions, logarithm, sine
+from leaflearn.benchmark.datasets.functions import (
+    HIGH,
+    LOW,
+    NOISE,
+    absolute,
+    functions,
+    logarithm,
+    sine,
+)
 from leaflearn.benchmark.datasets.sampling import GroupedSample, sample_groups
 from leaflearn.benchmark.datasets.sources import Array, Examples, Function
 
@@ -63,7 +71,14 @@ class Task:
     def sample(self, seed: int) -> tuple[GroupedSample, Truth]:
         """The data of this seed, and the truth about it."""
         data, mixing, label_noise = self.make(seed), self.mixing, self.label_noise
-        return sample_groups(data, self.n_groups, self.group_size, random_state=seed, mixing=mixing, label_noise=label_noise)
+        return sample_groups(
+            data,
+            self.n_groups,
+            self.group_size,
+            random_state=seed,
+            mixing=mixing,
+            label_noise=label_noise,
+        )
 
 
 def rare(seed: int) -> DomainSet:
@@ -74,7 +89,9 @@ def rare(seed: int) -> DomainSet:
     >>> rare(1).shares
     (0.1, 0.8, 0.1)
     """
-    return replace(functions(), name="rare", shares=tuple(0.8 if d == seed % 3 else 0.1 for d in range(3)))
+    return replace(
+        functions(), name="rare", shares=tuple(0.8 if d == seed % 3 else 0.1 for d in range(3))
+    )
 
 
 def unequal_noise(seed: int) -> DomainSet:
@@ -88,7 +105,10 @@ def unequal_noise(seed: int) -> DomainSet:
     noises = np.roll([0.01, 0.1, 0.3], seed)
     return _functions(
         "unequal-noise",
-        {target.__name__: (target, float(noise)) for target, noise in zip((absolute, sine, logarithm), noises, strict=True)},
+        {
+            target.__name__: (target, float(noise))
+            for target, noise in zip((absolute, sine, logarithm), noises, strict=True)
+        },
     )
 
 
@@ -129,7 +149,9 @@ def small_region(seed: int) -> DomainSet:
     left = np.random.default_rng([seed, 1]).uniform(LOW, HIGH - 0.4)
 
     def bump(x: Array) -> Array:
-        return sine(x) + 2.0 * np.where((x > left) & (x < left + 0.4), np.sin(np.pi * (x - left) / 0.4), 0.0)
+        return sine(x) + 2.0 * np.where(
+            (x > left) & (x < left + 0.4), np.sin(np.pi * (x - left) / 0.4), 0.0
+        )
 
     return _functions("small-region", {"sine": (sine, NOISE), "bump": (bump, NOISE)})
 
@@ -146,8 +168,15 @@ def no_conflict(_: int) -> DomainSet:
 
 
 def _functions(name: str, targets: dict[str, tuple[Callable[[Array], Array], float]]) -> DomainSet:
-    sources = {label: Function(target, LOW, HIGH, noise) for label, (target, noise) in targets.items()}
-    return DomainSet(name, tuple(Domain(label, source, source.grid(401)) for label, source in sources.items()), n_groups=250, group_size=2)
+    sources = {
+        label: Function(target, LOW, HIGH, noise) for label, (target, noise) in targets.items()
+    }
+    return DomainSet(
+        name,
+        tuple(Domain(label, source, source.grid(401)) for label, source in sources.items()),
+        n_groups=250,
+        group_size=2,
+    )
 
 
 @dataclass(frozen=True)
@@ -181,7 +210,10 @@ def five_planes(seed: int) -> DomainSet:
     generator = np.random.default_rng([seed, 5])
     planes = [Plane(generator.normal(size=10), noise=0.1) for _ in range(5)]
     x = np.random.default_rng(0).normal(size=(1000, 10))
-    domains = tuple(Domain(f"plane {d}", plane, Examples(x, x @ plane.weights)) for d, plane in enumerate(planes))
+    domains = tuple(
+        Domain(f"plane {d}", plane, Examples(x, x @ plane.weights))
+        for d, plane in enumerate(planes)
+    )
     return DomainSet("five-planes", domains, n_groups=500, group_size=5)
 
 
@@ -197,9 +229,14 @@ def opposites(seed: int) -> DomainSet:
     generator = np.random.default_rng([seed, 2])
     turn = generator.uniform(0, 2 * np.pi)
     x = generator.normal(size=(3000, 2))
-    side = (np.sin(1.5 * (x @ [np.cos(turn), np.sin(turn)])) > x @ [-np.sin(turn), np.cos(turn)]).astype(np.int64)
+    side = (
+        np.sin(1.5 * (x @ [np.cos(turn), np.sin(turn)])) > x @ [-np.sin(turn), np.cos(turn)]
+    ).astype(np.int64)
     train, test = x[:2000], x[2000:]
-    domains = tuple(Domain(name, Examples(train, y[:2000]), Examples(test, y[2000:])) for name, y in (("yes", side), ("no", 1 - side)))
+    domains = tuple(
+        Domain(name, Examples(train, y[:2000]), Examples(test, y[2000:]))
+        for name, y in (("yes", side), ("no", 1 - side))
+    )
     return DomainSet("opposites", domains, n_groups=500, group_size=4, classes=("no", "yes"))
 
 
@@ -211,25 +248,142 @@ FUNCTIONS, DIGITS = _always(functions), _always(colored_digits)
 TASKS: dict[str, Task] = {
     task.name: task
     for task in (
-        Task("functions", "three functions, 250 pairs", FUNCTIONS, n_contexts=3, threshold=0.15, bar=0.98),
-        Task("functions-4", "asked for four contexts", FUNCTIONS, n_contexts=4, threshold=0.15, bar=0.97),
-        Task("functions-6", "asked for six contexts", FUNCTIONS, n_contexts=6, threshold=0.15, bar=0.95),
-        Task("rare", "one function 8 times as frequent", rare, n_contexts=3, threshold=0.15, bar=0.95),
-        Task("functions-m50", "three functions, 50 pairs", FUNCTIONS, n_contexts=3, threshold=0.15, n_groups=50, bar=0.60),
-        Task("functions-n4", "three functions, groups of 4", FUNCTIONS, n_contexts=3, threshold=0.15, n_groups=125, group_size=4),
-        Task("functions-ragged", "groups of 1 to 20", FUNCTIONS, n_contexts=3, threshold=0.15, n_groups=100, group_size=(1, 20)),
         Task(
-            "functions-mixed", "10 % of others", FUNCTIONS, n_contexts=3, threshold=0.15, n_groups=250, group_size=4, mixing=0.1, bar=0.95
+            "functions",
+            "three functions, 250 pairs",
+            FUNCTIONS,
+            n_contexts=3,
+            threshold=0.15,
+            bar=0.98,
         ),
-        Task("digits-n1", "coloured digits, single rows", DIGITS, n_contexts=2, threshold=0.10, n_groups=4000, group_size=1, bar=0.97),
-        Task("digits-n2", "coloured digits, pairs", DIGITS, n_contexts=2, threshold=0.10, n_groups=2000, group_size=2, bar=0.99),
+        Task(
+            "functions-4",
+            "asked for four contexts",
+            FUNCTIONS,
+            n_contexts=4,
+            threshold=0.15,
+            bar=0.97,
+        ),
+        Task(
+            "functions-6",
+            "asked for six contexts",
+            FUNCTIONS,
+            n_contexts=6,
+            threshold=0.15,
+            bar=0.95,
+        ),
+        Task(
+            "rare", "one function 8 times as frequent", rare, n_contexts=3, threshold=0.15, bar=0.95
+        ),
+        Task(
+            "functions-m50",
+            "three functions, 50 pairs",
+            FUNCTIONS,
+            n_contexts=3,
+            threshold=0.15,
+            n_groups=50,
+            bar=0.60,
+        ),
+        Task(
+            "functions-n4",
+            "three functions, groups of 4",
+            FUNCTIONS,
+            n_contexts=3,
+            threshold=0.15,
+            n_groups=125,
+            group_size=4,
+        ),
+        Task(
+            "functions-ragged",
+            "groups of 1 to 20",
+            FUNCTIONS,
+            n_contexts=3,
+            threshold=0.15,
+            n_groups=100,
+            group_size=(1, 20),
+        ),
+        Task(
+            "functions-mixed",
+            "10 % of others",
+            FUNCTIONS,
+            n_contexts=3,
+            threshold=0.15,
+            n_groups=250,
+            group_size=4,
+            mixing=0.1,
+            bar=0.95,
+        ),
+        Task(
+            "digits-n1",
+            "coloured digits, single rows",
+            DIGITS,
+            n_contexts=2,
+            threshold=0.10,
+            n_groups=4000,
+            group_size=1,
+            bar=0.97,
+        ),
+        Task(
+            "digits-n2",
+            "coloured digits, pairs",
+            DIGITS,
+            n_contexts=2,
+            threshold=0.10,
+            n_groups=2000,
+            group_size=2,
+            bar=0.99,
+        ),
         Task("digits-n4", "coloured digits, groups of 4", DIGITS, n_contexts=2, threshold=0.10),
-        Task("digits-noisy", "coloured digits, 5 % wrong labels", DIGITS, n_contexts=2, threshold=0.10, label_noise=0.05),
-        Task("five-planes", "five linear functions of 10 inputs", five_planes, n_contexts=5, threshold=0.15, groups_right=0.99, bar=0.95),
-        Task("ten-waves", "ten functions, groups of 4", ten_waves, n_contexts=10, threshold=0.15, n_groups=1000, group_size=4, bar=0.90),
-        Task("opposites", "what is yes to one is no to the other", opposites, n_contexts=2, threshold=0.10),
-        Task("small-region", "two functions, one has a bump", small_region, n_contexts=2, threshold=0.15, n_groups=125, group_size=4),
-        Task("unequal-noise", "three functions, one of them noisy", unequal_noise, n_contexts=3, threshold=0.15),
+        Task(
+            "digits-noisy",
+            "coloured digits, 5 % wrong labels",
+            DIGITS,
+            n_contexts=2,
+            threshold=0.10,
+            label_noise=0.05,
+        ),
+        Task(
+            "five-planes",
+            "five linear functions of 10 inputs",
+            five_planes,
+            n_contexts=5,
+            threshold=0.15,
+            groups_right=0.99,
+            bar=0.95,
+        ),
+        Task(
+            "ten-waves",
+            "ten functions, groups of 4",
+            ten_waves,
+            n_contexts=10,
+            threshold=0.15,
+            n_groups=1000,
+            group_size=4,
+            bar=0.90,
+        ),
+        Task(
+            "opposites",
+            "what is yes to one is no to the other",
+            opposites,
+            n_contexts=2,
+            threshold=0.10,
+        ),
+        Task(
+            "small-region",
+            "two functions, one has a bump",
+            small_region,
+            n_contexts=2,
+            threshold=0.15,
+            n_groups=125,
+            group_size=4,
+        ),
+        Task(
+            "unequal-noise",
+            "three functions, one of them noisy",
+            unequal_noise,
+            n_contexts=3,
+            threshold=0.15,
+        ),
         Task("no-conflict", "one function", no_conflict, n_contexts=1, threshold=0.15),
     )
 }
