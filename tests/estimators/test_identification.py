@@ -5,8 +5,8 @@ from sklearn.metrics import roc_auc_score
 from sklearn.neighbors import KNeighborsRegressor
 
 from leaflearn import Identification, LeafClassifier, LeafRegressor
-from leaflearn.diagnostics.calibration import posterior
-from leaflearn.diagnostics.novelty import ALARM_RATE, LIMIT, HeldOut, choose_held_out
+from leaflearn.engines.calibration import posterior
+from leaflearn.engines.novelty import ALARM_RATE, LIMIT, HeldOut, choose_held_out
 
 GROUPS = np.array(["sure", "torn", "strange"])
 EVIDENCE = np.array([[1.0, 9.0], [5.0, 5.1], [90.0, 700.0]])  # minus log-likelihood

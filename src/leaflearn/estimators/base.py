@@ -18,13 +18,13 @@ from leaflearn.core.allocation import Rule
 from leaflearn.core.grouped_data import GroupedData, encode_groups, renumber
 from leaflearn.core.losses import Loss
 from leaflearn.core.training import Callback, Schedule
-from leaflearn.diagnostics.calibration import find_evidence_factor, posterior
 from leaflearn.diagnostics.checks import diagnose
-from leaflearn.diagnostics.novelty import HeldOut, choose_held_out
 from leaflearn.engines import MakeOptimizer, RecoveryWarning
+from leaflearn.engines.calibration import find_evidence_factor, posterior
 from leaflearn.engines.engine import ENGINES
 from leaflearn.engines.fitted_state import Fitting
 from leaflearn.engines.local_models import LocalModels
+from leaflearn.engines.novelty import HeldOut, choose_held_out
 from leaflearn.estimators.answering import AnsweringContexts
 from leaflearn.estimators.context_updates import ChangingContexts
 from leaflearn.estimators.parameters import check_parameters

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leaflearn.diagnostics.calibration import posterior
+from leaflearn.engines.calibration import posterior
 
 SURE = 0.9  # with abstain=True, a context is named only at this probability or above
 

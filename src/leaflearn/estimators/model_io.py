@@ -15,12 +15,12 @@ from torch import Tensor, nn
 
 from leaflearn.core.allocation import Annealed, Hard, Sampled, Soft
 from leaflearn.core.losses import LOSSES
-from leaflearn.diagnostics.novelty import HeldOut
 from leaflearn.engines import seeded
 from leaflearn.engines.engine import choose_engine
 from leaflearn.engines.local_models import LocalModels, NetworkModels, RefittedModels, Scaling
 from leaflearn.engines.network_parts import resolve_device
 from leaflearn.engines.networks import mlp
+from leaflearn.engines.novelty import HeldOut
 from leaflearn.engines.row_losses import ClassRowLoss, Fitted, SquaredRowLoss
 from leaflearn.persistence import (
     Model,

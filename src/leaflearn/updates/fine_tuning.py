@@ -19,10 +19,10 @@ from sklearn.utils import _safe_indexing
 from leaflearn.core.allocation import Given
 from leaflearn.core.grouped_data import GroupedData, position_in_group, renumber, take
 from leaflearn.core.training import Callback
-from leaflearn.diagnostics.novelty import sum_by_group
 from leaflearn.engines import GIVEN, Recipe, fine_tune_networks, fit_networks, refit_quickly
 from leaflearn.engines.local_models import LocalModels, NetworkModels, RefittedModels
 from leaflearn.engines.network_parts import as_grouped, make_factory, make_recipe
+from leaflearn.engines.novelty import sum_by_group
 from leaflearn.engines.refit import make_local_model, targets_of, with_sizes
 from leaflearn.engines.refitting import Refitted, refit
 from leaflearn.initialization.n_contexts import CandidateCount, is_significantly_better

@@ -23,8 +23,8 @@ from leaflearn.core.grouped_data import (
     renumber,
     take,
 )
-from leaflearn.diagnostics.novelty import LIMIT, sum_by_group
 from leaflearn.engines.local_models import LocalModels
+from leaflearn.engines.novelty import LIMIT, sum_by_group
 from leaflearn.estimators.validation import check_rows, check_X
 from leaflearn.initialization.columns import as_numbers
 from leaflearn.initialization.n_contexts import CandidateCount, is_significantly_better

@@ -22,9 +22,9 @@ from sklearn.utils import check_random_state
 
 from leaflearn.core.grouped_data import GroupedData, renumber
 from leaflearn.core.trimming import trim_groups
-from leaflearn.diagnostics.novelty import HeldOut, sum_by_group
 from leaflearn.engines import CONVERGED, GIVEN
 from leaflearn.engines.local_models import LocalModels
+from leaflearn.engines.novelty import HeldOut, sum_by_group
 from leaflearn.updates.fine_tuning import Candidate, FineTuned, fine_tune, is_better
 
 LITTLE = 0.1  # of a fair share of the groups

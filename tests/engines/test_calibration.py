@@ -10,7 +10,7 @@ import pytest
 from sklearn.linear_model import LinearRegression
 
 from leaflearn import LeafRegressor
-from leaflearn.diagnostics.calibration import find_evidence_factor, posterior
+from leaflearn.engines.calibration import find_evidence_factor, posterior
 
 
 def test_what_is_clear_on_held_out_rows_is_not_doubted():
