@@ -1,4 +1,4 @@
-"""The two ways to fit, and which one a local model needs: networks by gradient steps, and any scikit-learn model by refitting."""
+"""Which engine fits a local model: gradient steps for networks, refits for scikit-learn models."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ import numpy as np
 from torch import nn
 
 from leaflearn.core.grouped_data import GroupedData
-from leaflearn.engines.fitted_state import Fitting
+from leaflearn.engines.fitted_state import EngineResult
 from leaflearn.engines.gradient import fit_by_gradient
+from leaflearn.engines.parameters import Parameters
 from leaflearn.engines.refit import fit_by_refitting
 from leaflearn.initialization.start import Start
 
 Engine = Callable[
-    [Any, GroupedData, Start | None, np.random.RandomState], Fitting
-]  # the first argument is the estimator
+    [Parameters, int, GroupedData, Start | None, np.random.RandomState], EngineResult
+]
 
 ENGINES: dict[str, Engine] = {
     "mlp": fit_by_gradient,
@@ -26,7 +27,7 @@ ENGINES: dict[str, Engine] = {
 
 
 def choose_engine(local_model: Any) -> str:
-    """Which engine fits this kind of local model: "mlp", "module" (a factory of the user's) or "refit".
+    """The engine of a local model: "mlp", "module" (a factory of the user's) or "refit".
 
     Examples
     --------
@@ -36,23 +37,22 @@ def choose_engine(local_model: Any) -> str:
     """
     if local_model is None:
         return "mlp"
-    if (
-        hasattr(local_model, "fit")
-        and hasattr(local_model, "predict")
-        and not isinstance(local_model, type)
-    ):
+    is_class = isinstance(local_model, type)
+    if hasattr(local_model, "fit") and hasattr(local_model, "predict") and not is_class:
         return "refit"
     if isinstance(local_model, nn.Module):
         raise TypeError(
-            "local_model is a torch module, but every context needs one of its own; pass a function or class that makes one."
+            "local_model is a torch module, but every context needs one of its own; pass a "
+            "function or class that makes one."
         )
-    if isinstance(local_model, type) and hasattr(local_model, "fit"):
+    if is_class and hasattr(local_model, "fit"):
+        name = local_model.__name__
         raise TypeError(
-            f"local_model={local_model.__name__} is a class, but an object was expected; write {local_model.__name__}()."
+            f"local_model={name} is a class, but an object was expected; write {name}()."
         )
     if callable(local_model):
         return "module"
     raise TypeError(
-        f"local_model={local_model!r} is neither None, a factory (input_shape, n_outputs) -> torch.nn.Module, nor a scikit-learn estimator "
-        "object; pass one of these."
+        f"local_model={local_model!r} is neither None, a factory (input_shape, n_outputs) -> "
+        "torch.nn.Module, nor a scikit-learn estimator object; pass one of these."
     )

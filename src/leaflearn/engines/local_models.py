@@ -1,7 +1,7 @@
-"""The fitted local models behind an estimator, asked in one way whatever they are made of.
+"""The fitted local models of an estimator behind one interface, networks and others alike.
 
-outputs(X)    what each local model answers: values in the units of y, or probabilities     (N, K, D)
-losses(X, y)  loss of every row under every local model, in the units of training           (N, K)
+outputs(X)    predictions of each local model: values in the units of y, or probabilities (N, K, D)
+losses(X, y)  loss of every row under every local model, in the units of training         (N, K)
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from torch import Tensor, nn
 
 from leaflearn.core.losses import Loss
 from leaflearn.core.training import ROWS_AT_ONCE
-from leaflearn.engines.row_losses import Fitted, RowLosses
+from leaflearn.engines.refit_task import Fitted, RowLosses
 
 Floats = NDArray[np.float64]
 
 
 class LocalModels(Protocol):
-    """What an estimator asks of its fitted local models."""
+    """Fitted local models, one per context."""
 
     @property
     def models(self) -> list[Any]:
         """The fitted models themselves."""
 
     def outputs(self, X: Any) -> Floats:
-        """What each local model answers, shape (N, K, D)."""
+        """Predictions of each local model, shape (N, K, D)."""
 
     def losses(self, X: Any, y: NDArray[Any]) -> Floats:
         """Loss of every row under every local model, shape (N, K)."""
@@ -38,12 +38,12 @@ class LocalModels(Protocol):
         """The same local models in another order, or some of them."""
 
     def joined(self, others: Self) -> Self:
-        """These, and then those."""
+        """These local models, followed by others."""
 
 
 @dataclass(frozen=True)
 class NetworkModels:
-    """Torch modules, with the scaling that was put around them (None for modules of the user's own)."""
+    """Torch modules, with the scaling of the default network (None for the user's own modules)."""
 
     models: list[nn.Module]
     loss: Loss
@@ -114,7 +114,7 @@ class RefittedModels:
         return replace(self, fitted=[*self.fitted, *others.fitted])
 
     def _probabilities(self, model: Any, X: Any) -> Floats:
-        """Columns for all classes: a context may have met only some of them."""
+        """A column for every class: a context may have seen only some of them."""
         table = np.zeros((X.shape[0], self.n_classes))  #                           (N, C)
         if hasattr(model, "predict_proba"):
             table[:, np.asarray(model.classes_, dtype=int)] = model.predict_proba(X)
@@ -124,7 +124,7 @@ class RefittedModels:
 
 
 def to_tensor(values: NDArray[Any], dtype: torch.dtype, device: str) -> Tensor:
-    """An array as a tensor of that type, where the models are.
+    """An array as a tensor of this type, on the device of the models.
 
     Examples
     --------
@@ -144,7 +144,7 @@ def _dtype(module: nn.Module) -> torch.dtype:
 
 @dataclass(frozen=True)
 class Scaling:
-    """Shift and scale of each column, so that networks see numbers around one.
+    """Mean and standard deviation of each column, for standardization.
 
     Examples
     --------
@@ -162,7 +162,8 @@ class Scaling:
     def of(cls, values: NDArray[Any]) -> Scaling:
         """Mean and standard deviation of each column; a constant column keeps its unit."""
         center, scale = values.mean(0, dtype=np.float64), values.std(0, dtype=np.float64)
-        # Rounding leaves a constant column with a tiny deviation of its own; dividing by it would blow up the next value that differs.
+        # Rounding gives a constant column a tiny deviation; dividing by it would inflate the next
+        # value that differs.
         constant = scale <= 1e-12 * np.maximum(np.abs(center), 1e-300)
         return cls(center, np.where(constant, 1.0, scale))
 

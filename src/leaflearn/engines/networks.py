@@ -1,4 +1,4 @@
-"""The networks that local models are made of where the user names none."""
+"""The default networks: a multilayer perceptron, and convolutions for images."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from torch import nn
 def mlp(
     n_inputs: int, n_outputs: int, hidden: tuple[int, ...] = (32, 32, 32, 32, 32)
 ) -> nn.Sequential:
-    """Linear layers with ReLU between them; the default widths are those of the paper's regression task.
+    """Linear layers with ReLU between them; by default as wide as in the paper's regression task.
 
     Examples
     --------
@@ -29,16 +29,18 @@ def mlp(
 def convnet(
     input_shape: tuple[int, ...], n_outputs: int, channels: tuple[int, ...] = (16, 32, 32)
 ) -> nn.Sequential:
-    """Convolutions with ReLU and one linear layer, as in the paper's picture tasks; each but the last halves height and width.
+    """Convolutions with ReLU and one linear layer, as in the paper's image tasks.
+
+    Each convolution but the last halves height and width.
 
     Parameters
     ----------
     input_shape
-        Channels, height and width of a picture.
+        Channels, height and width of an image.
     n_outputs
         Of the linear layer.
     channels
-        Of each convolution. The paper gives their number, three or five, and neither widths nor sizes: these are ours.
+        Of each convolution. The paper gives their number, three or five, but no widths.
 
     Examples
     --------
@@ -47,14 +49,15 @@ def convnet(
     >>> convnet((3, 2, 2), 18)
     Traceback (most recent call last):
     ...
-    ValueError: Pictures of 2 by 2 pixels are too small for 3 convolutions, which need 4 by 4; give larger pictures or fewer channels.
+    ValueError: Images of 2 by 2 pixels are too small for 3 convolutions, which need 4 by 4; give
+    larger images or fewer channels.
     """
     depth, height, width = input_shape
     least = 2 ** (len(channels) - 1)
     if min(height, width) < least:
         raise ValueError(
-            f"Pictures of {height} by {width} pixels are too small for {len(channels)} convolutions, which need {least} by {least};"
-            " give larger pictures or fewer channels."
+            f"Images of {height} by {width} pixels are too small for {len(channels)} convolutions, "
+            f"which need {least} by {least}; give larger images or fewer channels."
         )
     layers: list[nn.Module] = []
     for number, n_channels in enumerate(channels):

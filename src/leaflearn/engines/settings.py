@@ -1,0 +1,103 @@
+"""The numbers that steer the engines, each with what it does and where its value comes from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """How networks are trained where the user leaves the choice open.
+
+    Parameters
+    ----------
+    n_steps
+        Optimizer steps of a stage on a small task; more do not help on the three functions.
+    min_epochs
+        Passes over the groups at least, however many groups there are.
+    n_starts
+        Starts of a search with small networks, which run side by side at little cost.
+    n_starts_known
+        The same where the contexts are known and only the initial weights differ.
+    start_temperatures
+        Factors on the start temperature, in turn over the starts. Soft starts find contexts that
+        overlap; the last one, nearly hard, finds many inputs with few rows (decision 0033).
+    start_temperature
+        Start temperature of annealing, in units of the loss of the best constant prediction.
+    paper_temperatures
+        Temperatures of the other rules for cross-entropy and for squared error (Appendix D).
+    given_share
+        Share of a run during which a given allocation is held before groups may change contexts.
+    min_kept
+        Share of groups that must end in the context they started in, else the start is discarded.
+    max_worsening
+        How much worse refreshed models may explain the groups, in units of the constant's loss.
+    max_changed
+        Share of groups that may change contexts in the last epoch of a converged run.
+    quick_share, quick_rate
+        Share of the epochs, and factor on the learning rate of Adam, when known contexts are
+        learned again only to measure held-out losses.
+    fine_tuning_steps, fine_tuning_min_epochs
+        Steps, and passes at least, when fitted networks are fine-tuned.
+    n_few_features, hidden_few, hidden_many
+        Widths of the default network: for up to `n_few_features` features, and for more.
+    """
+
+    n_steps: int = 2000
+    min_epochs: int = 20
+    n_starts: int = 5
+    n_starts_known: int = 2
+    start_temperatures: tuple[float, ...] = (1.0, 2.0, 1.0, 2.0, 1e-3)
+    start_temperature: float = 0.5
+    paper_temperatures: tuple[float, float] = (1.0, 0.1)
+    given_share: float = 0.3
+    min_kept: float = 0.9
+    max_worsening: float = 0.01
+    max_changed: float = 0.01
+    quick_share: float = 0.1
+    quick_rate: float = 3.0
+    fine_tuning_steps: int = 320
+    fine_tuning_min_epochs: int = 3
+    n_few_features: int = 20
+    hidden_few: tuple[int, ...] = (64, 64, 64)
+    hidden_many: tuple[int, ...] = (256,)
+
+
+@dataclass(frozen=True)
+class RefitSettings:
+    """How scikit-learn models are refitted where the user leaves the choice open.
+
+    Parameters
+    ----------
+    n_starts, n_starts_out_of_fold
+        Starts in sample, and out of fold, where a start costs as many times more as there are
+        folds and fails less often.
+    max_iter, max_iter_out_of_fold
+        Refits of a start at most.
+    n_folds
+        Folds of the out-of-fold scores. Two are too few: their models share no group and need not
+        agree on which context is which.
+    min_weight
+        A group whose weight is below this share of the heaviest is left out of a refit.
+    max_own_loss
+        Loss on a model's own groups over its loss on other groups, below which the model is taken
+        to memorize its rows, so that groups are scored out of fold (decision 0017).
+    tolerance
+        Change of the weights below which the allocation has converged.
+    revived_share
+        Share of a fair share of the groups that an idle context is given, the worst-served ones.
+    """
+
+    n_starts: int = 4
+    n_starts_out_of_fold: int = 1
+    max_iter: int = 30
+    max_iter_out_of_fold: int = 20
+    n_folds: int = 5
+    min_weight: float = 1e-3
+    max_own_loss: float = 0.9
+    tolerance: float = 1e-3
+    revived_share: float = 0.25
+
+
+TRAINING = TrainingSettings()
+REFIT = RefitSettings()
