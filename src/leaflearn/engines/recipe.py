@@ -10,9 +10,8 @@ import torch
 from torch import Tensor
 
 from leaflearn.core.allocation import RULES, Annealed, Rule, make_rule
-from leaflearn.core.losses import CrossEntropy, Loss
+from leaflearn.core.losses import CrossEntropy, GeneralizedCrossEntropy, Loss
 from leaflearn.core.model_set import STACK_BELOW, Factory
-from leaflearn.core.robust_losses import GeneralizedCrossEntropy
 from leaflearn.core.training import Callback, Schedule
 
 SMALL_STARTS = 5  # starts of small networks, which run side by side and cost little more than one

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from leaflearn.core.trimming import trim_groups
+from leaflearn.core.algorithm import trim_groups
 from leaflearn.engines.row_losses import ConstantModel, Fitted, Floats, RowLosses
 
 Ints = NDArray[np.int64]
