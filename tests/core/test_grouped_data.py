@@ -60,6 +60,6 @@ def test_missing_labels_are_refused(groups):
 def test_labels_that_cannot_be_compared_are_refused():
     with pytest.raises(
         ValueError,
-        match=r"^groups holds labels that cannot be compared \(.*\); use strings, numbers or tuples of them\.$",
+        match=r"^groups holds labels that are not hashable \(.*\); use strings, numbers or tuples of them\.$",
     ):
         encode_groups([[1], [2]], 2)

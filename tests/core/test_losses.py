@@ -3,8 +3,7 @@ import re
 import pytest
 import torch
 
-from leaflearn.core.losses import CrossEntropy, SquaredError
-from leaflearn.core.robust_losses import GeneralizedCrossEntropy, Huber
+from leaflearn.core.losses import CrossEntropy, GeneralizedCrossEntropy, Huber, SquaredError
 
 
 def test_cross_entropy_is_torchs():
@@ -111,15 +110,15 @@ def test_no_constant_beats_the_best_constant_of_huber():
     [
         (
             lambda: GeneralizedCrossEntropy(0.0),
-            "q=0.0, but a number above 0 and at most 1 was expected; for q = 0 use CrossEntropy.",
+            "q=0.0 was given, but a number above 0 and at most 1 was expected; for q = 0 use CrossEntropy.",
         ),
         (
             lambda: GeneralizedCrossEntropy(1.5),
-            "q=1.5, but a number above 0 and at most 1 was expected; for q = 0 use CrossEntropy.",
+            "q=1.5 was given, but a number above 0 and at most 1 was expected; for q = 0 use CrossEntropy.",
         ),
         (
             lambda: Huber(0.0),
-            "scale=0.0, but a positive number, in units of the targets, was expected.",
+            "scale=0.0 was given, but a positive number, in units of the targets, was expected.",
         ),
     ],
 )

@@ -29,7 +29,7 @@ from torch import nn
 import leaflearn
 from leaflearn import LeafClassifier, LeafRegressor
 from leaflearn.core.allocation import Annealed
-from leaflearn.core.robust_losses import Huber
+from leaflearn.core.losses import Huber
 from leaflearn.estimators.saving import STATE
 from leaflearn.persistence import read_model
 

@@ -262,7 +262,7 @@ REFUSED = {
         X, Y, np.zeros(6),
         "there are fewer groups (1, n_samples=6) than contexts (n_contexts=2); give more groups or ask for fewer contexts.",
     ),
-    "a column name as groups": (X, Y, "site", "groups='site' is a single text, but one label for every row was expected; pass the column itself."),
+    "a column name as groups": (X, Y, "site", "groups='site' is a single string, but one label for every row was expected; pass the column itself."),
     "text columns": (
         pd.DataFrame({"a": Y, "shop": list("nsnsns"), "when": pd.date_range("2026", periods=6)}), Y, GROUPS,
         "X holds columns that are not numbers ('shop', 'when'); encode them as numbers or leave them out.",

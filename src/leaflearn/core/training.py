@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from leaflearn.core.algorithm import score, score_rows, step, sum_by_group
+from leaflearn.core.algorithm import score, score_rows, step, sum_rows_by_group
 from leaflearn.core.allocation import Rule, constant_from, contexts_of, temperature_of
 from leaflearn.core.batches import GroupedExamples
 from leaflearn.core.losses import Loss
@@ -320,7 +320,7 @@ def score_groups(models: ModelSet, data: GroupedExamples, loss: Loss, trim: floa
             score_rows(models, chunk, loss).cpu().double() for chunk in data.chunks(ROWS_AT_ONCE)
         ]
         weight = None if data.whole_weight is None else data.whole_weight.cpu()
-        return sum_by_group(torch.cat(rows, -1), data.group.cpu(), data.n_groups, weight, trim)
+        return sum_rows_by_group(torch.cat(rows, -1), data.group.cpu(), data.n_groups, weight, trim)
     *restarts, n_contexts = models.shape
     total = torch.zeros(*restarts, data.n_groups, n_contexts, dtype=torch.float64)
     for chunk in data.chunks(ROWS_AT_ONCE):

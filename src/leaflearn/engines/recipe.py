@@ -20,9 +20,8 @@ from torch import Tensor, nn
 from leaflearn.core.allocation import RULES, Annealed, Rule, make_rule
 from leaflearn.core.batches import GroupedExamples
 from leaflearn.core.grouped_data import GroupedData
-from leaflearn.core.losses import LOSSES, CrossEntropy, Loss
+from leaflearn.core.losses import LOSSES, CrossEntropy, GeneralizedCrossEntropy, Loss
 from leaflearn.core.model_set import STACK_BELOW, Factory, ModelSet
-from leaflearn.core.robust_losses import GeneralizedCrossEntropy
 from leaflearn.core.training import Callback, Schedule, Training
 from leaflearn.engines import settings
 from leaflearn.engines.local_models import Scaling, to_tensor

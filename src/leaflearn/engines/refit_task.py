@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from leaflearn.core.trimming import trim_groups
+from leaflearn.core.algorithm import trim_groups
 from leaflearn.engines import settings
 
 Floats = NDArray[np.float64]

@@ -11,12 +11,18 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
-from leaflearn.core.grouped_data import as_labels, encode_groups, find_groups, position_in_group
+from leaflearn.core.algorithm import trim_groups
+from leaflearn.core.grouped_data import (
+    as_labels,
+    encode_groups,
+    find_groups,
+    position_in_group,
+    sum_by_group,
+)
 from leaflearn.core.training import ROWS_AT_ONCE
-from leaflearn.core.trimming import trim_groups
+from leaflearn.engines.novelty import LIMIT, HeldOut
 from leaflearn.engines.engine import choose_engine
 from leaflearn.engines.local_models import LocalModels
-from leaflearn.engines.novelty import LIMIT, HeldOut, sum_by_group
 from leaflearn.estimators.identification import Identification
 from leaflearn.estimators.validation import check_rows, check_X
 

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing, check_random_state, get_tags
 
 from leaflearn.core.allocation import Rule
-from leaflearn.core.grouped_data import GroupedData, encode_groups, renumber
+from leaflearn.core.grouped_data import GroupedData, encode_groups
 from leaflearn.core.losses import Loss
 from leaflearn.core.training import Callback, Schedule
 from leaflearn.diagnostics.checks import diagnose
@@ -303,7 +303,7 @@ class BaseLeaf(AnsweringContexts, ChangingContexts, SharedModels, BaseEstimator)
         """The same for contexts that were pruned or merged, with the rows in memory; other starts had other contexts."""
         if self.n_contexts_ == n_before or getattr(self, "replay_buffer_", None) is None:
             return
-        examples, numbers = renumber(self.replay_buffer_)
+        examples, numbers = self.replay_buffer_.renumbered()
         reading = make_surrogate(examples, check_random_state(self.random_state))
         self._run_checks(
             reading,

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
 from leaflearn.core.allocation import Given
-from leaflearn.core.grouped_data import GroupedData, position_in_group, renumber, take
+from leaflearn.core.grouped_data import GroupedData, position_in_group, sum_by_group
 from leaflearn.core.training import Callback
 from leaflearn.engines import GIVEN, Recipe, fine_tune_networks, fit_networks, refit_quickly
 from leaflearn.engines.local_models import LocalModels, NetworkModels, RefittedModels
@@ -216,10 +216,10 @@ def _losses_out_of_fold(
         examples.group
     ]  # of each row, (N,)
     for held in np.unique(fold) if len(contexts) > 1 else ():
-        rows, judged = np.flatnonzero(fold != held), take(examples, np.flatnonzero(fold == held))
+        rows, judged = np.flatnonzero(fold != held), examples.take(np.flatnonzero(fold == held))
         if not len(rows):
             continue
-        part, left = renumber(take(examples, rows))
+        part, left = examples.take(rows).renumbered()
         others = _fitted(
             models, _refit(estimator, models, part, contexts[left], n_contexts, random_state)
         )

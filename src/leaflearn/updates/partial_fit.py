@@ -19,12 +19,10 @@ from leaflearn.core.grouped_data import (
     GroupedData,
     encode_groups,
     find_groups,
-    join,
-    renumber,
-    take,
+    sum_by_group,
 )
+from leaflearn.engines.novelty import LIMIT
 from leaflearn.engines.local_models import LocalModels
-from leaflearn.engines.novelty import LIMIT, sum_by_group
 from leaflearn.estimators.validation import check_rows, check_X
 from leaflearn.initialization.columns import as_numbers
 from leaflearn.initialization.n_contexts import CandidateCount, is_significantly_better
@@ -63,7 +61,7 @@ def update_contexts(estimator: Any, X: Any, y: Any, groups: Any) -> None:
     """Learn from new rows, with a fitted estimator."""
     random_state = check_random_state(estimator.random_state)
     arrival = _receive(estimator, X, y, groups)
-    examples, numbers = renumber(join(arrival.memory, arrival.rows))
+    examples, numbers = arrival.memory.join(arrival.rows).renumbered()
     found = replace(ContextSet.of(estimator), scores=arrival.scores)
     suspects = _find_suspects(estimator, examples, arrival.may_be_new[numbers])  # (m',) bool
     opened = _open(estimator, examples, suspects, random_state)
@@ -84,7 +82,7 @@ def update_contexts(estimator: Any, X: Any, y: Any, groups: Any) -> None:
         arrival.sizes,
         is_aside,
     )
-    estimator.replay_buffer_ = join(arrival.memory, arrival.rows)
+    estimator.replay_buffer_ = arrival.memory.join(arrival.rows)
     estimator._replace_contexts(found)
     rng = np.random.default_rng(random_state.randint(2**31 - 1))
     estimator.replay_buffer_ = fill_replay_buffer(
@@ -185,7 +183,7 @@ def _open(
     rows = rows[
         np.argsort(examples.group[rows], kind="stable")
     ]  # group by group, so that every second row is half of each
-    part, _ = renumber(take(examples, rows))
+    part, _ = examples.take(rows).renumbered()
     if len(rows) < LEAST_ROWS:
         return None
     contexts = _split(part, random_state)
@@ -194,7 +192,7 @@ def _open(
     if not is_needed.any():
         return None
     contexts = np.where(is_needed, np.cumsum(is_needed) - 1, -1)[contexts]  # (s,)
-    learns, numbers = renumber(take(part, np.flatnonzero(contexts[part.group] >= 0)))
+    learns, numbers = part.take(np.flatnonzero(contexts[part.group] >= 0)).renumbered()
     local_models = fit_new_models(
         estimator, estimator._local_models, learns, contexts[numbers], random_state
     )
@@ -234,8 +232,8 @@ def _losses_of_half(
 ) -> list[tuple[CandidateCount, CandidateCount]]:
     """Of each possible context: the losses of every second row under a new model of the others, and under the best known context."""
     is_judged = np.arange(len(part.y)) % 2 == 1
-    learns, numbers = renumber(take(part, np.flatnonzero(~is_judged)))
-    judged = take(part, np.flatnonzero(is_judged))
+    learns, numbers = part.take(np.flatnonzero(~is_judged)).renumbered()
+    judged = part.take(np.flatnonzero(is_judged))
     new = fit_new_models(
         estimator, estimator._local_models, learns, contexts[numbers], random_state, quickly=True
     ).losses(judged.X, judged.y)
@@ -281,7 +279,7 @@ def _learn(
     random_state: np.random.RandomState,
 ) -> ContextSet:
     """Let the models learn on from the groups that have a context; a new one that has lost them all closes again."""
-    learns, own = renumber(take(examples, np.flatnonzero(start[examples.group] >= 0)))
+    learns, own = examples.take(np.flatnonzero(start[examples.group] >= 0)).renumbered()
     if not len(own):
         return found
     tries = [Candidate(found.local_models, start[own])]

@@ -20,11 +20,11 @@ import torch
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from leaflearn.core.grouped_data import GroupedData, renumber
-from leaflearn.core.trimming import trim_groups
+from leaflearn.core.algorithm import trim_groups
+from leaflearn.core.grouped_data import GroupedData, sum_by_group
+from leaflearn.engines.novelty import HeldOut
 from leaflearn.engines import CONVERGED, GIVEN
 from leaflearn.engines.local_models import LocalModels
-from leaflearn.engines.novelty import HeldOut, sum_by_group
 from leaflearn.updates.fine_tuning import Candidate, FineTuned, fine_tune, is_better
 
 LITTLE = 0.1  # of a fair share of the groups
@@ -145,7 +145,7 @@ def prune(estimator: Any, min_usage: float | str, redundant: bool) -> ContextSet
     found = _drop_little_used(ContextSet.of(estimator), min_usage)
     random_state = check_random_state(estimator.random_state)
     while redundant and len(found) > 1:
-        examples, numbers = renumber(stored_rows(estimator))
+        examples, numbers = stored_rows(estimator).renumbered()
         scores, each = found.scores[numbers], np.arange(len(found))
         tries = [
             Candidate(
@@ -194,7 +194,7 @@ def _merge_one(
     always: bool = False,
 ) -> ContextSet | None:
     """The contexts after the best of these pairs became one, in the model of the first; None where each pair conflicts."""
-    examples, numbers = renumber(stored_rows(estimator))
+    examples, numbers = stored_rows(estimator).renumbered()
     contexts, each = found.contexts[numbers], np.arange(len(found))
     tries = [
         Candidate(

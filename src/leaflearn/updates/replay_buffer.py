@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from leaflearn.core.grouped_data import GroupedData, position_in_group, take
+from leaflearn.core.grouped_data import GroupedData, position_in_group
 
 MOST_ROWS, MOST_BYTES = (
     2000,
@@ -45,4 +45,4 @@ def fill_replay_buffer(
     is_kept = np.zeros(len(size), dtype=bool)
     is_kept[order[:n_kept]] = True
     is_shown = position_in_group(examples.group, rng.permutation(len(examples.group))) < most
-    return take(examples, np.flatnonzero(is_kept[examples.group] & is_shown))
+    return examples.take(np.flatnonzero(is_kept[examples.group] & is_shown))

@@ -15,8 +15,7 @@ from leaflearn.benchmark.methods.registry import register
 from leaflearn.core.algorithm import objective, score, score_rows, step
 from leaflearn.core.allocation import Annealed, Given, Hard, Rule
 from leaflearn.core.batches import Batches
-from leaflearn.core.losses import Loss
-from leaflearn.core.robust_losses import GeneralizedCrossEntropy
+from leaflearn.core.losses import GeneralizedCrossEntropy, Loss
 from leaflearn.engines import GIVEN
 from leaflearn.initialization.start import MOST_SINGLE_ROWS, Start, find_start
 

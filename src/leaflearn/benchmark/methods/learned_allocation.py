@@ -14,7 +14,7 @@ from leaflearn.benchmark.methods.contract import OracleInfo, descend
 from leaflearn.benchmark.methods.leaf import Leaf, usage
 from leaflearn.benchmark.methods.registry import register
 from leaflearn.benchmark.methods.sparse_moe import join
-from leaflearn.core.algorithm import sum_by_group
+from leaflearn.core.algorithm import sum_rows_by_group
 from leaflearn.core.batches import Batches
 from leaflearn.core.model_set import make_model_set
 
@@ -106,6 +106,6 @@ class GroupReader(nn.Module):
 def _average(rows: Tensor, batches: Batches) -> Tensor:
     """From numbers of rows (D, N) to their means over groups (B, D)."""
     return (
-        sum_by_group(rows, batches.group, batches.n_groups, batches.weight)
+        sum_rows_by_group(rows, batches.group, batches.n_groups, batches.weight)
         / batches.sizes.to(rows)[:, None]
     )

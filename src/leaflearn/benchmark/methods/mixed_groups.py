@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from leaflearn.core.algorithm import sum_by_group
+from leaflearn.core.algorithm import sum_rows_by_group
 
 FIRST_GUESS = 0.1  # share of strangers before anything was seen
 MEMORY = 0.95  # how much of the share is kept from step to step
@@ -54,7 +54,7 @@ class Strangers:
         members = torch.stack(
             [self._joint(losses, torch.full_like(group, k)).logsumexp(0) for k in range(n_contexts)]
         )  # (K, N)
-        return sum_by_group(-members, group, n_groups).argmin(-1)
+        return sum_rows_by_group(-members, group, n_groups).argmin(-1)
 
     def deal_rows(self, losses: Tensor, contexts: Tensor, generator: torch.Generator) -> Tensor:
         """The context that each row learns in, drawn from what is likely given that of its group, (N,); learns the share on the way."""
