@@ -25,8 +25,8 @@ from sklearn.ensemble import GradientBoostingRegressor, HistGradientBoostingRegr
 from sklearn.linear_model import LinearRegression
 
 from leaflearn.core.allocation import Annealed, Hard, Rule
-from leaflearn.engines.refitting import refit
-from leaflearn.engines.row_losses import SquaredRowLoss
+from leaflearn.engines.refit import refit
+from leaflearn.engines.refit_task import SquaredRowLoss
 
 N_CONTEXTS = 3
 Task = tuple[Any, Any, Any, Any]  # x (N, p), y (N,), group (N,), domain of each group (m,)

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.linear_model import LinearRegression
 
 from leaflearn.core.allocation import Annealed, Hard, Sampled, Soft
-from leaflearn.engines.row_losses import SquaredRowLoss
+from leaflearn.engines.refit_task import SquaredRowLoss
 
 SQUARED = SquaredRowLoss()
 

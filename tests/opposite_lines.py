@@ -7,7 +7,8 @@ from torch import nn
 from leaflearn.core.batches import GroupedExamples
 from leaflearn.core.losses import SquaredError
 from leaflearn.core.training import Callback
-from leaflearn.engines import Recipe, fit_networks
+from leaflearn.engines.gradient import fit_networks
+from leaflearn.engines.recipe import Recipe
 
 
 def make_data(n_groups=12, size=5):

@@ -4,6 +4,7 @@ import re
 import runpy
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 
@@ -12,6 +13,7 @@ import pytest
 import leaflearn
 from leaflearn.benchmark.datasets import DATASETS
 from leaflearn.benchmark.methods import METHODS
+from leaflearn.engines import settings
 
 ROOT = Path(__file__).parents[1]
 
@@ -59,7 +61,7 @@ def test_examples_are_short_and_run(example, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", [example])
     monkeypatch.setattr(
-        "leaflearn.engines.training_run.STEPS", 100
+        settings, "TRAINING", replace(settings.TRAINING, n_steps=100)
     )  # to see that it runs, not what it finds
     path = ROOT / "examples" / example
     assert len(path.read_text(encoding="utf-8").splitlines()) <= 80

@@ -6,9 +6,9 @@ import torch
 
 from leaflearn.core.allocation import Annealed, Hard, Sampled, Soft
 from leaflearn.core.losses import CrossEntropy, SquaredError
-from leaflearn.engines import resolve_rule
 from leaflearn.engines.networks import mlp
-from opposite_lines import fit
+from leaflearn.engines.recipe import resolve_rule
+from opposite_lines import Stages, fit, make_data
 
 
 def test_small_networks_get_several_starts_and_large_ones_one():
@@ -51,3 +51,20 @@ def test_temperatures_are_in_the_units_of_the_loss(name, loss, y, expected):
     assert vars(rule) == pytest.approx(vars(expected))
     own = Annealed(0.123)
     assert resolve_rule(own, "auto", loss, y) is own
+
+
+def test_large_data_gets_at_least_twenty_passes_and_small_data_two_thousand_steps():
+    stages = Stages()
+    fit(
+        make_data(n_groups=64, size=1),
+        max_epochs="auto",
+        refresh=False,
+        n_init=1,
+        n_iter_no_change=None,
+        callbacks=[stages],
+    )
+    assert len(stages.heard) == 1000  # two steps each
+    stages = Stages()
+    data = make_data(n_groups=6400, size=1)
+    fit(data, max_epochs="auto", refresh=False, n_init=1, n_iter_no_change=None, callbacks=[stages])
+    assert len(stages.heard) == 20

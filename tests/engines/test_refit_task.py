@@ -16,8 +16,8 @@ from sklearn.svm import LinearSVC
 
 from leaflearn.core.allocation import Annealed, Hard, Soft
 from leaflearn.core.batches import balance
-from leaflearn.engines.refitting import refit
-from leaflearn.engines.row_losses import ClassRowLoss, ConstantModel, Fitted, SquaredRowLoss
+from leaflearn.engines.refit import refit
+from leaflearn.engines.refit_task import ClassRowLoss, ConstantModel, Fitted, SquaredRowLoss
 from linear_groups import SQUARED, Spy, linear, lines, numbered, rules
 
 
@@ -270,3 +270,12 @@ def test_frames_are_read_through_take():
         rng=np.random.default_rng(0),
     )
     np.testing.assert_allclose(a.scores, b.scores)
+
+
+def test_columns_are_aligned_by_class():
+    x, y = np.array([[-2.0], [-1.0], [1.0], [2.0]]), np.array([3, 3, 1, 1])
+    model = LogisticRegression().fit(x, y)
+    p = model.predict_proba(x)
+    losses = ClassRowLoss(n_classes=4)(Fitted(model, 4), x, y)
+    expected = np.array([p[0, 1], p[1, 1], p[2, 0], p[3, 0]])
+    np.testing.assert_allclose(losses, -np.log((4 * expected + 0.25) / 5))

@@ -11,6 +11,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import torch
+from leaflearn.estimators.model_io import ATTRIBUTES
 from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.compose import make_column_transformer
@@ -30,7 +31,6 @@ import leaflearn
 from leaflearn import LeafClassifier, LeafRegressor
 from leaflearn.core.allocation import Annealed
 from leaflearn.core.losses import Huber
-from leaflearn.estimators.saving import STATE
 from leaflearn.persistence import read_model
 
 RNG = np.random.default_rng(0)
@@ -39,7 +39,7 @@ GROUPS = np.repeat(np.arange(12), 10)
 Y = np.where(GROUPS % 3 == 0, -1.0, 1.0) * (X @ [2.0, 1.0]) + RNG.normal(0, 0.01, 120)
 NAMES = np.where(Y > 0, "good", "bad")
 QUICK = {"max_epochs": 3, "random_state": 0, "init": "random", "n_init": 1}
-NETWORK_STATE = {"_local_models", "local_models_", "replay_buffer_"}
+STATE = {"fitted_state_", "local_models_"}
 
 
 def convolution(input_shape, n_outputs):
@@ -244,7 +244,7 @@ def test_so_does_what_was_read_off_the_conflict(kind, request, tmp_path):
 @pytest.mark.parametrize("name", FITS)
 def test_all_that_a_fit_leaves_behind_is_in_the_list(fitted, name):
     leaf, *_ = fitted(name)
-    assert set(vars(leaf)) - set(leaf.get_params()) <= {*STATE, *NETWORK_STATE}
+    assert set(vars(leaf)) - set(leaf.get_params()) <= {*ATTRIBUTES.values(), *STATE}
 
 
 def prune(leaf, X, y):

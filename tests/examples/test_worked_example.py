@@ -5,10 +5,13 @@ import re
 import runpy
 import sys
 from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from sklearn.datasets import load_breast_cancer
+
+from leaflearn.engines import settings
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "worked_example.py"
@@ -23,7 +26,7 @@ def printed(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.setattr(sys, "argv", [EXAMPLE.name])
-        patch.setattr("leaflearn.engines.training_run.STEPS", 300)
+        patch.setattr(settings, "TRAINING", replace(settings.TRAINING, n_steps=300))
         patch.setattr("leaflearn.tabular.held_out.STEPS", 50)
         patch.setattr("leaflearn.initialization.surrogate.SCALES", (1.2,))
         with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()):

@@ -31,7 +31,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 from sklearn.svm import SVC, SVR
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from leaflearn.engines.row_losses import ConstantModel
+from leaflearn.engines.refit_task import ConstantModel
 from leaflearn.persistence import pack_objects, unpack_objects
 
 RNG = np.random.default_rng(0)

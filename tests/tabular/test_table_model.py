@@ -3,6 +3,7 @@
 import json
 import os
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas
@@ -10,6 +11,7 @@ import pytest
 
 import leaflearn
 from leaflearn.benchmark.evaluation import allocation_agreement
+from leaflearn.engines import settings
 from leaflearn.tabular.table_model import TableModel
 from leaflearn.tabular.text_encoding import TableWarning
 
@@ -36,7 +38,7 @@ def make_table(n_sites=12, n_rows=8, seed=0):
 
 def hurry(monkeypatch):
     """To see that networks come through, not what they learn."""
-    monkeypatch.setattr("leaflearn.engines.training_run.STEPS", 20)
+    monkeypatch.setattr(settings, "TRAINING", replace(settings.TRAINING, n_steps=20))
     monkeypatch.setattr("leaflearn.tabular.held_out.STEPS", 5)
 
 

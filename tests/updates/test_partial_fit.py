@@ -2,6 +2,7 @@
 
 import pickle
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -14,8 +15,9 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from leaflearn import LeafClassifier, LeafRegressor
 from leaflearn.benchmark.evaluation import allocation_agreement
 from leaflearn.core.training import Callback
-from leaflearn.updates import partial_fit as continuing
-from leaflearn.updates.replay_buffer import MOST_ROWS
+from leaflearn.engines import settings
+from leaflearn.updates import partial_fit
+from leaflearn.updates import settings as update_settings
 
 LINEAR = {"local_model": LinearRegression(), "random_state": 0}
 SLOPES = np.array([-2.0, 2.0, 9.0])
@@ -202,7 +204,7 @@ def test_what_fails_changes_nothing(leaf, monkeypatch):
     def fail(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(continuing, "fill_replay_buffer", fail)  # the last thing that happens
+    monkeypatch.setattr(partial_fit, "fill_replay_buffer", fail)  # the last thing that happens
     with pytest.raises(KeyboardInterrupt):
         leaf.partial_fit(*new)
     assert snapshot(leaf) == before
@@ -222,7 +224,7 @@ def test_what_fails_changes_nothing(leaf, monkeypatch):
 def test_the_memory_is_bounded_and_remembers_rare_contexts(leaf):
     for i in range(2):
         leaf.partial_fit(*lines([0] * 150, first=20 + 150 * i))
-    assert len(leaf.replay_buffer_.y) <= MOST_ROWS
+    assert len(leaf.replay_buffer_.y) <= update_settings.UPDATES.max_rows
     assert set(leaf.contexts_[leaf.replay_buffer_.group]) == {0, 1}
     assert len(leaf.groups_) == len(leaf.contexts_) == 320
     assert sorted(model.coef_[0].round() for model in leaf.local_models_) == [-2.0, 2.0], (
@@ -243,7 +245,7 @@ def test_rows_come_in_any_container(container):
 
 
 def test_networks_open_contexts_and_keep_the_others(monkeypatch):
-    monkeypatch.setattr("leaflearn.engines.known_contexts.FURTHER", 60)
+    monkeypatch.setattr(settings, "TRAINING", replace(settings.TRAINING, fine_tuning_steps=60))
     leaf = LeafRegressor(2, max_epochs=100, n_init=1, learning_rate=0.01, random_state=0).fit(
         *lines([0, 1] * 16, size=8)
     )
@@ -309,7 +311,8 @@ def test_a_row_that_is_far_off_does_not_decide_for_groups_that_come_later():
 
 def test_groups_that_only_pruned_contexts_knew_keep_a_probability(monkeypatch):
     """A context that opened later knows nothing of groups that have left the memory; when it is the only one left, they go there."""
-    monkeypatch.setattr("leaflearn.updates.replay_buffer.MOST_ROWS", 60)
+    small = replace(update_settings.UPDATES, max_rows=60)
+    monkeypatch.setattr(update_settings, "UPDATES", small)
     leaf = (
         LeafRegressor(2, **LINEAR).fit(*lines([0, 1] * 10)).partial_fit(*lines([2] * 50, first=20))
     )

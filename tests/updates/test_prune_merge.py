@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,9 @@ from sklearn.tree import DecisionTreeRegressor
 from leaflearn import LeafClassifier, LeafRegressor, RecoveryWarning
 from leaflearn.benchmark.evaluation import allocation_agreement
 from leaflearn.core.allocation import Given
-from leaflearn.updates import prune_merge as contexts_module
+from leaflearn.engines import settings
+from leaflearn.updates import prune_merge
+from leaflearn.updates import settings as update_settings
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::leaflearn.RecoveryWarning"
@@ -101,7 +104,7 @@ def test_pieces_of_a_function_become_whole():
 
 
 def test_needed_networks_stay_as_they_are(monkeypatch):
-    monkeypatch.setattr("leaflearn.engines.known_contexts.FURTHER", 60)
+    monkeypatch.setattr(settings, "TRAINING", replace(settings.TRAINING, fine_tuning_steps=60))
     X, y, groups, _ = many_sites(2)
     leaf = LeafRegressor(3, max_epochs=30, random_state=0).fit(X, y, groups)
     before = leaf.predict_each(X)[:, :2]
@@ -225,7 +228,8 @@ def test_pairs_without_conflict_are_found(seed):
 
 
 def test_groups_outside_the_memory_follow(monkeypatch):
-    monkeypatch.setattr("leaflearn.updates.replay_buffer.MOST_ROWS", 150)
+    small = replace(update_settings.UPDATES, max_rows=150)
+    monkeypatch.setattr(update_settings, "UPDATES", small)
     X, y, groups, truth = many_sites(2, n_groups=100)
     leaf = LeafRegressor(4, local_model=LinearRegression(), **RANDOM).fit(X, y, groups)
     assert len(leaf.replay_buffer_.y) == 150
@@ -244,7 +248,7 @@ def test_what_fails_changes_nothing(monkeypatch):
     def fail(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(contexts_module, "fine_tune", fail)
+    monkeypatch.setattr(prune_merge, "fine_tune", fail)
     for change in (leaf.prune, leaf.merge):
         with pytest.raises(KeyboardInterrupt):
             change()

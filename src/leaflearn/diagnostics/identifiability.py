@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 from numpy.typing import NDArray
 
-from leaflearn.engines import RecoveryWarning
+from leaflearn.messages import RecoveryWarning
 
 
 def count_answers_needed(n_contexts: int) -> int:

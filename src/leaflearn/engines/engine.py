@@ -15,9 +15,7 @@ from leaflearn.engines.parameters import Parameters
 from leaflearn.engines.refit import fit_by_refitting
 from leaflearn.initialization.start import Start
 
-Engine = Callable[
-    [Parameters, int, GroupedData, Start | None, np.random.RandomState], EngineResult
-]
+Engine = Callable[[Parameters, int, GroupedData, Start | None, np.random.RandomState], EngineResult]
 
 ENGINES: dict[str, Engine] = {
     "mlp": fit_by_gradient,

@@ -120,9 +120,7 @@ def train(
     ).run()
 
 
-def resolve_rule(
-    allocation: str | Rule, temperature: float | str, loss: Loss, y: Tensor
-) -> Rule:
+def resolve_rule(allocation: str | Rule, temperature: float | str, loss: Loss, y: Tensor) -> Rule:
     """The allocation rule by its name, with a temperature that suits the data where it is "auto".
 
     Annealing starts at half the loss of the best constant prediction. The other rules have the
@@ -196,9 +194,7 @@ def count_epochs(recipe: Recipe, n_groups: int) -> int:
     if not isinstance(recipe.max_epochs, str):
         return recipe.max_epochs
     steps_per_epoch = math.ceil(n_groups / recipe.groups_per_step)
-    return max(
-        settings.TRAINING.min_epochs, math.ceil(settings.TRAINING.n_steps / steps_per_epoch)
-    )
+    return max(settings.TRAINING.min_epochs, math.ceil(settings.TRAINING.n_steps / steps_per_epoch))
 
 
 def _make_optimizer(recipe: Recipe, parameters: list[nn.Parameter]) -> torch.optim.Optimizer:

@@ -514,7 +514,7 @@ class RefitRun:
 
         If it loses them again, it is probably one context too many.
         """
-        is_idle = ~self.weights.any(0)
+        is_idle = ~np.asarray(self.weights.any(0))
         idle = [k for k in range(self.n_contexts) if is_idle[k] and k not in self._revived]
         worst_first = np.argsort(-self.losses)  #                                   (m,)
         fair_share = self.task.n_groups / self.n_contexts

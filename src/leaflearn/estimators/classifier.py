@@ -11,12 +11,12 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.metaestimators import available_if
 
 from leaflearn.core.grouped_data import GroupedData
-from leaflearn.engines.fitted_state import Fitting
-from leaflearn.estimators.base import BaseLeaf
+from leaflearn.engines.fitted_state import FittedState
+from leaflearn.estimators.base import BaseLeaf, mean_over_groups
 from leaflearn.estimators.validation import check_classification_y
 
 
-def _knows_probabilities(estimator: LeafClassifier) -> bool:
+def _predicts_probabilities(estimator: LeafClassifier) -> bool:
     return estimator._engine != "refit" or hasattr(estimator.local_model, "predict_proba")
 
 
@@ -181,10 +181,10 @@ class LeafClassifier(ClassifierMixin, BaseLeaf):
                 )
         return numbers
 
-    def _answer(self, outputs: NDArray[np.float64]) -> NDArray[Any]:
+    def _finish(self, outputs: NDArray[np.float64]) -> NDArray[Any]:
         return self.classes_[outputs.argmax(-1)]
 
-    @available_if(_knows_probabilities)
+    @available_if(_predicts_probabilities)
     def predict_proba(self, X: Any, context: Any = None, groups: Any = None) -> NDArray[np.float64]:
         """Class probabilities in a context; the arguments are those of `predict`.
 
@@ -193,9 +193,9 @@ class LeafClassifier(ClassifierMixin, BaseLeaf):
         ndarray of shape (n_samples, n_classes)
             One column for each of `classes_`.
         """
-        return self._in_context(X, context, groups, lambda probabilities: probabilities)
+        return self._predict_in_context(X, context, groups, lambda probabilities: probabilities)
 
-    @available_if(_knows_probabilities)
+    @available_if(_predicts_probabilities)
     def predict_proba_each(self, X: Any) -> NDArray[np.float64]:
         """Class probabilities in every context.
 
@@ -229,26 +229,22 @@ class LeafClassifier(ClassifierMixin, BaseLeaf):
     def _is_known(self, y: Any) -> NDArray[np.bool_]:
         return np.isin(np.asarray(y), self.classes_)
 
-    def _noise(self, fitting: Fitting, examples: GroupedData) -> float:
-        if _knows_probabilities(self):
+    def _posterior_temperature(self, state: FittedState, data: GroupedData) -> float:
+        """1 for log-losses, which are log-likelihoods; else the log-odds of the error rate."""
+        if _predicts_probabilities(self):
             return 1.0
-        # Losses are errors here: a wrong answer weighs as much as the training error rate makes it unlikely.
-        error = np.clip(
-            fitting.scores.min(1).sum() / len(examples.y), 1.0 / (len(examples.y) + 1), 0.5
-        )
-        return float(1.0 / max(np.log((1.0 - error) * (examples.n_outputs - 1) / error), 1e-3))
+        n_rows = len(data.y)
+        error = np.clip(state.scores.min(1).sum() / n_rows, 1.0 / (n_rows + 1), 0.5)
+        return float(1.0 / max(np.log((1.0 - error) * (data.n_outputs - 1) / error), 1e-3))
 
-    def _empirical_error(
-        self, mean_losses: NDArray[np.float64], examples: GroupedData | None
-    ) -> float:
+    def _empirical_error(self, state: FittedState, data: GroupedData | None) -> float:
         if self._engine != "refit":
-            return float(mean_losses.mean())
-        if examples is None:
+            return float((state.scores.min(1) / state.sizes).mean())
+        if data is None:
             return float("nan")
-        losses = self._local_models.losses(examples.X, examples.y)[
-            np.arange(len(examples.y)), self.contexts_[examples.group]
-        ]
-        return self._mean_over_groups(losses, examples)
+        losses = state.local_models.losses(data.X, data.y)
+        own = losses[np.arange(len(data.y)), state.contexts[data.group]]
+        return mean_over_groups(own, data)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,7 +1,8 @@
-"""A fitted estimator from what `saving.py` wrote: nothing of it is run, and every class comes from a table of ours."""
+"""`load`: an estimator from a model folder. No code in the folder is run."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,17 @@ import numpy as np
 
 from leaflearn.core.grouped_data import GroupedData
 from leaflearn.engines.engine import choose_engine
+from leaflearn.engines.fitted_state import FittedState
 from leaflearn.estimators.classifier import LeafClassifier
-from leaflearn.estimators.model_io import CLASSES, YOURS, rebuild_local_models
+from leaflearn.estimators.model_io import (
+    ATTRIBUTES,
+    CLASSES,
+    FITTED,
+    STATE,
+    YOURS,
+    rebuild_local_models,
+)
 from leaflearn.estimators.regressor import LeafRegressor
-from leaflearn.estimators.saving import FITTED, SAVED_AS, STATE
 from leaflearn.persistence import (
     Model,
     expecting,
@@ -23,7 +31,7 @@ from leaflearn.persistence import (
 )
 from leaflearn.persistence.values import Arrays
 
-ESTIMATORS: dict[str, type[Any]] = {
+ESTIMATORS: dict[str, type[LeafClassifier] | type[LeafRegressor]] = {
     "LeafClassifier": LeafClassifier,
     "LeafRegressor": LeafRegressor,
 }
@@ -41,13 +49,14 @@ def load(
     local_model : callable, default=None
         The factory of torch modules, where one was used: a folder holds their weights, and no code.
     **parameters
-        Other parameters of the estimator, in place of the saved ones: objects of your own that are code, such as a loss or an optimizer,
-        callbacks, which are never saved, or the `device` of this machine.
+        Other parameters of the estimator, in place of the saved ones: objects of your own that are
+        code, such as a loss or an optimizer; callbacks, which are never saved; or the `device` of
+        this machine.
 
     Returns
     -------
     LeafRegressor or LeafClassifier
-        It answers like the one that was saved, and can be pruned, merged and continued like it.
+        It predicts like the one that was saved, and can be pruned, merged and updated like it.
 
     Examples
     --------
@@ -56,7 +65,8 @@ def load(
     >>> import leaflearn
     >>> from sklearn.linear_model import LinearRegression
     >>> X, groups = np.arange(8.0)[:, None], np.repeat(np.arange(4), 2)
-    >>> leaf = leaflearn.LeafRegressor(1, local_model=LinearRegression()).fit(X, 2 * X[:, 0], groups)
+    >>> leaf = leaflearn.LeafRegressor(1, local_model=LinearRegression())
+    >>> leaf = leaf.fit(X, 2 * X[:, 0], groups)
     >>> with tempfile.TemporaryDirectory() as parent:
     ...     leaf.save(f"{parent}/model")
     ...     again = leaflearn.load(f"{parent}/model")
@@ -88,29 +98,44 @@ def rebuild_estimator(
         estimator = ESTIMATORS[section["class"]]()
         kind = section["local_models"]["kind"]
     _refuse_parameters(estimator, kind, given)
-    _set_parameters(estimator, kind, section, given)
+    estimator.set_params(**_read_parameters(estimator, kind, section, given))
     with expecting("an estimator of leaflearn"):
         if kind != "refit" and choose_engine(estimator.local_model) != kind:
             raise ValueError(f"local models of kind {kind!r} belong to another local_model")
-        for name in STATE:
-            key = SAVED_AS.get(name, name)
-            if key in section["fitted"]:
-                setattr(estimator, name, from_json(section["fitted"][key], arrays, CLASSES))
-        estimator.replay_buffer_ = _rebuild_replay_buffer(section["memory"], arrays)
-    estimator._local_models = rebuild_local_models(
-        estimator, model, section["local_models"], arrays
-    )
-    estimator.local_models_ = estimator._local_models.models
+        saved = {key: from_json(value, arrays, CLASSES) for key, value in section["fitted"].items()}
+        attributes = {name: saved[key] for key, name in ATTRIBUTES.items() if key in saved}
+        buffer = _rebuild_replay_buffer(section["memory"], arrays)
+        shapes = attributes["n_features_in_"], tuple(attributes["input_shape_"])
+    described = section["local_models"]
+    local_models, inner = rebuild_local_models(estimator, *shapes, model, described, arrays)
+    if kind == "refit":
+        estimator.set_params(local_model=inner)
     with expecting("an estimator of leaflearn"):
-        _check_shapes(estimator)
-    return estimator
+        values = {name: saved[key] for key, name in STATE.items()}
+        _check_shapes(attributes, values, len(local_models.models), buffer)
+        state = FittedState(
+            local_models,
+            history=attributes["history_"],
+            restarts=attributes["restarts_"],
+            best_restart=attributes["best_restart_"],
+            converged=attributes["converged_"],
+            stability=attributes["stability_"],
+            init=attributes["init_"],
+            selection=attributes["selection_"],
+            context_order=attributes["context_order_"],
+            replay_buffer=buffer,
+            **values,
+        )
+        return estimator.restore(state, attributes)
 
 
-def _refuse_parameters(estimator: Any, kind: str, given: dict[str, Any]) -> None:
-    strange = [name for name in given if name not in estimator.get_params(deep=False)]
-    if strange:
+def _refuse_parameters(
+    estimator: LeafClassifier | LeafRegressor, kind: str, given: Mapping[str, Any]
+) -> None:
+    unknown = [name for name in given if name not in estimator.get_params(deep=False)]
+    if unknown:
         raise ValueError(
-            f"{strange[0]} is no parameter of {type(estimator).__name__}; leave it out."
+            f"{unknown[0]} is no parameter of {type(estimator).__name__}; leave it out."
         )
     if "local_model" in given and kind != "module":
         raise ValueError(
@@ -118,13 +143,17 @@ def _refuse_parameters(estimator: Any, kind: str, given: dict[str, Any]) -> None
         )
     if "local_model" in given and choose_engine(given["local_model"]) != "module":
         raise ValueError(
-            f"local_model={given['local_model']!r}, but a factory of torch modules was expected, the one of the fit."
+            f"local_model={given['local_model']!r}, but a factory of torch modules was expected, "
+            "the one of the fit."
         )
 
 
-def _set_parameters(
-    estimator: Any, kind: str, section: dict[str, Any], given: dict[str, Any]
-) -> None:
+def _read_parameters(
+    estimator: LeafClassifier | LeafRegressor,
+    kind: str,
+    section: Mapping[str, Any],
+    given: Mapping[str, Any],
+) -> dict[str, Any]:
     """The saved parameters, or those that are given instead."""
     with expecting("an estimator of leaflearn"):
         saved = section["parameters"]
@@ -143,10 +172,10 @@ def _set_parameters(
         }
     for name, what in missing.items():
         raise ValueError(
-            f"The model was saved with {name}={what}, which is code and not in the folder; pass it again: {name}=..."
+            f"The model was saved with {name}={what}, which is code and not in the folder; pass it "
+            f"again: {name}=..."
         )
-    for name, value in {**found, **given}.items():
-        setattr(estimator, name, value)
+    return {**found, **given}
 
 
 def _rebuild_replay_buffer(content: Any, arrays: Arrays) -> GroupedData | None:
@@ -156,27 +185,30 @@ def _rebuild_replay_buffer(content: Any, arrays: Arrays) -> GroupedData | None:
     return GroupedData(X=table_from_json(content["X"], arrays), **fields)
 
 
-def _check_shapes(estimator: Any) -> None:
-    """Refuse state whose pieces do not belong together, before it gives answers that are wrong."""
-    m, K = len(estimator.groups_), estimator.n_contexts_
+def _check_shapes(
+    attributes: Mapping[str, Any],
+    state: Mapping[str, Any],
+    n_models: int,
+    buffer: GroupedData | None,
+) -> None:
+    """Refuse a folder whose pieces do not belong together, before it gives wrong predictions."""
+    m, K = len(attributes["groups_"]), attributes["n_contexts_"]
     expected = {
-        **dict.fromkeys(("contexts_", "_sizes", "_is_unexplained"), (m,)),
-        **dict.fromkeys(("_scores", "probabilities_"), (m, K)),
+        **dict.fromkeys(("contexts_", "sizes", "is_unexplained"), (m,)),
+        **dict.fromkeys(("scores", "probabilities_"), (m, K)),
         **dict.fromkeys(("usage_", "context_order_"), (K,)),
     }
+    values = {**attributes, **state}
     for name, shape in expected.items():
-        if getattr(estimator, name).shape != shape:
+        if values[name].shape != shape:
             raise ValueError(f"{name} is not of shape {shape}")
-    if not len(estimator.local_models_) == len(estimator._held_out.losses) == K >= 1 or _outside(
-        estimator.contexts_, K
-    ):
+    n_held_out = len(state["held_out"].losses)
+    if not n_models == n_held_out == K >= 1 or _outside(attributes["contexts_"], K):
         raise ValueError(f"there are not {K} contexts")
-    memory = estimator.replay_buffer_
-    if memory is not None and (
-        {memory.X.shape[0], len(memory.y), len(memory.row)} != {len(memory.group)}
-        or _outside(memory.group, m)
-    ):
-        raise ValueError("replay_buffer_ holds rows of other groups")
+    if buffer is not None:
+        lengths = {buffer.X.shape[0], len(buffer.y), len(buffer.row)}
+        if lengths != {len(buffer.group)} or _outside(buffer.group, m):
+            raise ValueError("replay_buffer_ holds rows of other groups")
 
 
 def _outside(numbers: Any, end: int) -> bool:

@@ -11,12 +11,13 @@ from sklearn.metrics import r2_score
 from sklearn.utils import column_or_1d, get_tags
 
 from leaflearn.core.grouped_data import GroupedData
-from leaflearn.engines.fitted_state import Fitting
+from leaflearn.engines.fitted_state import FittedState
 from leaflearn.engines.local_models import NetworkModels
-from leaflearn.estimators.base import BaseLeaf
+from leaflearn.estimators.base import BaseLeaf, mean_over_groups
 from leaflearn.estimators.validation import check_regression_y
 
-FLOOR = 1e-12  # of the noise variance, in units of the variance of y: a perfect fit still has a posterior
+# Least noise variance, in units of the variance of y, so that a perfect fit has a posterior.
+MIN_NOISE = 1e-12
 
 
 class LeafRegressor(RegressorMixin, BaseLeaf):
@@ -152,10 +153,10 @@ class LeafRegressor(RegressorMixin, BaseLeaf):
         values = check_regression_y(y, type(self).__name__)
         if reset:
             values = self._one_output_if_need_be(values)
-            self._y_shape = values.shape[1:]
-        elif np.prod(values.shape[1:]) != np.prod(self._y_shape):
+            self.y_shape_ = values.shape[1:]
+        elif np.prod(values.shape[1:]) != np.prod(self.y_shape_):
             raise ValueError(
-                f"y has shape {values.shape}, but {type(self).__name__} was fitted with {int(np.prod(self._y_shape))} outputs."
+                f"y has shape {values.shape}, but {type(self).__name__} was fitted with {int(np.prod(self.y_shape_))} outputs."
             )
         return values.reshape(len(values), -1)
 
@@ -168,8 +169,8 @@ class LeafRegressor(RegressorMixin, BaseLeaf):
             )
         return column_or_1d(values, warn=True)
 
-    def _answer(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
-        return outputs.reshape(*outputs.shape[:-1], *self._y_shape)
+    def _finish(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
+        return outputs.reshape(*outputs.shape[:-1], *self.y_shape_)
 
     def score(self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None) -> float:
         """Coefficient of determination.
@@ -191,29 +192,28 @@ class LeafRegressor(RegressorMixin, BaseLeaf):
         """
         return self._score(r2_score, X, y, groups, sample_weight)
 
-    def _noise(self, fitting: Fitting, examples: GroupedData) -> float:
-        variance = fitting.scores.min(1).sum() / len(
-            examples.y
-        )  # of the residuals, a row and an output
+    def _posterior_temperature(self, state: FittedState, data: GroupedData) -> float:
+        """Twice the residual variance: squared errors as a Gaussian log-likelihood."""
+        variance = state.scores.min(1).sum() / len(data.y)  # of the residuals, per row and output
         # A row's loss is the mean over its outputs, its log-likelihood a sum over them.
-        return 2.0 * max(variance, FLOOR * self._constant_loss) / examples.n_outputs
+        return 2.0 * max(variance, MIN_NOISE * state.constant_loss) / data.n_outputs
 
-    def _empirical_error(
-        self, mean_losses: NDArray[np.float64], examples: GroupedData | None
-    ) -> float:
-        """The squared error in the units of y; for a loss of the user's own, and for modules that see y as it is, the loss of training."""
+    def _empirical_error(self, state: FittedState, data: GroupedData | None) -> float:
+        """The squared error in the units of y.
+
+        For a loss of the user's own, and for modules that see y as it is, the loss of training.
+        """
+        mean_losses = state.scores.min(1) / state.sizes
         if self._engine == "module" or self.loss not in ("auto", "squared"):
             return float(mean_losses.mean())
-        if examples is None:
+        if data is None:
             return float("nan")
-        if self._engine == "mlp" and examples.n_outputs == 1:
-            assert isinstance(self._local_models, NetworkModels)
-            assert self._local_models.y_scaling is not None
-            return float(mean_losses.mean() * self._local_models.y_scaling.scale[0] ** 2)
-        outputs = self._local_models.outputs(examples.X)[
-            np.arange(len(examples.y)), self.contexts_[examples.group]
-        ]
-        return self._mean_over_groups(np.square(outputs - examples.y).mean(1), examples)
+        if isinstance(state.local_models, NetworkModels) and data.n_outputs == 1:
+            assert state.local_models.y_scaling is not None
+            return float(mean_losses.mean() * state.local_models.y_scaling.scale[0] ** 2)
+        outputs = state.local_models.outputs(data.X)
+        own = outputs[np.arange(len(data.y)), state.contexts[data.group]]
+        return mean_over_groups(np.square(own - data.y).mean(1), data)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

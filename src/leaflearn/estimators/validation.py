@@ -1,16 +1,22 @@
-"""What a user passes in, checked once and turned into arrays; every refusal is one sentence that says what to do."""
+"""Validation of parameters and data; every error is one sentence that says what to do."""
 
 from __future__ import annotations
 
+import numbers
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import column_or_1d
+from sklearn.utils import column_or_1d, get_tags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length, validate_data
 
 from leaflearn.core.grouped_data import count_missing
+from leaflearn.core.training import SCHEDULES, Callback
+from leaflearn.engines.engine import choose_engine
+from leaflearn.engines.parameters import Parameters
+from leaflearn.engines.recipe import OPTIMIZERS
 
 
 def to_numpy(values: Any) -> Any:
@@ -161,4 +167,91 @@ def refuse_non_finite(values: NDArray[Any], name: str, columns: NDArray[Any] | N
         )
         raise ValueError(
             f"{name} holds {count} NaN or infinite values, the first in {where}; impute them or leave these rows out."
+        )
+
+
+# ---- parameters -----------------------------------------------------------------------------------
+
+NAMES: dict[str, Collection[str]] = {
+    "init": ("auto", "conflict", "seeded", "random"),
+    "optimizer": OPTIMIZERS,
+    "schedule": SCHEDULES,
+}
+COUNTS: dict[str, tuple[Any, ...]] = {  # whole numbers, and what else they may be
+    "n_init": ("auto",),
+    "max_epochs": ("auto",),
+    "groups_per_step": (),
+    "rows_per_group": (None,),
+    "n_iter_no_change": (None,),
+}
+POSITIVE: dict[str, tuple[Any, ...]] = {
+    "learning_rate": (),
+    "temperature": ("auto",),
+    "max_grad_norm": (None,),
+}
+
+
+def check_parameters(parameters: Parameters) -> None:
+    """Refuse invalid parameters.
+
+    Examples
+    --------
+    >>> from leaflearn import LeafRegressor
+    >>> check_parameters(LeafRegressor(learning_rate=0))
+    Traceback (most recent call last):
+    ValueError: learning_rate=0, but a positive number was expected.
+    """
+    n_contexts: Any = parameters.n_contexts
+    is_number = (
+        isinstance(n_contexts, numbers.Integral)
+        and not isinstance(n_contexts, bool)
+        and int(n_contexts) >= 1
+    )
+    if not is_number and n_contexts != "auto":
+        raise ValueError(
+            f"n_contexts={n_contexts!r}, but a whole number of at least 1, or 'auto', was expected."
+        )
+    for name, known in NAMES.items():
+        value = getattr(parameters, name)
+        if isinstance(value, str) and value not in known:
+            raise ValueError(
+                f"{name}={value!r} is not known; choose one of {', '.join(map(repr, known))}."
+            )
+    for name, special in COUNTS.items():
+        value = getattr(parameters, name)
+        if value not in special and (not isinstance(value, numbers.Integral) or value < 1):
+            raise ValueError(f"{name}={value!r}, but a whole number of at least 1 was expected.")
+    for name, special in POSITIVE.items():
+        value = getattr(parameters, name)
+        if value not in special and (not isinstance(value, numbers.Real) or not float(value) > 0):
+            raise ValueError(f"{name}={value!r}, but a positive number was expected.")
+    if not isinstance(parameters.tol, numbers.Real) or float(parameters.tol) < 0:
+        raise ValueError(f"tol={parameters.tol!r}, but a number of at least 0 was expected.")
+    if (
+        isinstance(parameters.trim, bool)
+        or not isinstance(parameters.trim, numbers.Real)
+        or not 0 <= float(parameters.trim) < 0.5
+    ):
+        raise ValueError(
+            f"trim={parameters.trim!r}, but a number of at least 0 and less than 0.5 was expected."
+        )
+    if parameters.out_of_fold not in (True, False, "auto"):
+        raise ValueError(
+            f"out_of_fold={parameters.out_of_fold!r} is not known; choose one of True, False, 'auto'."
+        )
+    if not all(isinstance(callback, Callback) for callback in parameters.callbacks or ()):
+        raise ValueError(
+            "callbacks holds something that is not a leaflearn.core.training.Callback; pass a list of such objects."
+        )
+    _check_local_model(parameters)
+
+
+def _check_local_model(parameters: Parameters) -> None:
+    kind = get_tags(parameters).estimator_type
+    if (
+        choose_engine(parameters.local_model) == "refit"
+        and get_tags(parameters.local_model).estimator_type != kind
+    ):
+        raise ValueError(
+            f"local_model={parameters.local_model!r} is not a {kind}, but {type(parameters).__name__} needs {kind}s as local models."
         )

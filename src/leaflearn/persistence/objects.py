@@ -13,7 +13,8 @@ from leaflearn.persistence.archives import check_archive
 from leaflearn.persistence.arrays import refuse_pickle
 
 TRUSTED = (  # what fitted estimators of scikit-learn are made of, beyond what skops trusts
-    "leaflearn.engines.row_losses.ConstantModel",
+    "leaflearn.core.row_losses.ConstantModel",  # where version 0.1.0 had it
+    "leaflearn.engines.refit_task.ConstantModel",
     "numpy.dtype",
     *(
         f"scipy.sparse._{kind}.{kind}_{form}"

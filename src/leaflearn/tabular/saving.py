@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from leaflearn.estimators.loading import rebuild_estimator
-from leaflearn.estimators.saving import describe_estimator
+from leaflearn.estimators.model_io import describe_estimator
 from leaflearn.persistence import Model, pack_objects, read_model, unpack_objects, write_model
 from leaflearn.tabular.held_out_errors import read_errors
 from leaflearn.tabular.images import ImageFiles

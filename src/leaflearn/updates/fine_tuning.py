@@ -1,7 +1,8 @@
-"""Local models that are there already learn on for a short while, and are judged: is one set of contexts better than another?
+"""Short further training of fitted local models, and the comparison of sets of contexts.
 
-Several sets of the same size learn side by side. Each begins with contexts that are given for a while and is then free to move groups.
-Judged is by the loss of each row in the context that the other rows of its group choose, as when contexts are counted before a fit.
+Several sets of the same size are trained side by side. Each starts with given contexts, which are
+held for a while; then groups may change contexts. Sets are compared by the loss of each row in the
+context that the other rows of its group choose, as when contexts are counted before a fit.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -19,26 +20,20 @@ from sklearn.utils import _safe_indexing
 from leaflearn.core.allocation import Given
 from leaflearn.core.grouped_data import GroupedData, position_in_group, sum_by_group
 from leaflearn.core.training import Callback
-from leaflearn.engines import GIVEN, Recipe, fine_tune_networks, fit_networks, refit_quickly
+from leaflearn.engines.gradient import fine_tune_networks, fit_networks, refit_quickly
 from leaflearn.engines.local_models import LocalModels, NetworkModels, RefittedModels
-from leaflearn.engines.network_parts import as_grouped, make_factory, make_recipe
-from leaflearn.engines.novelty import sum_by_group
-from leaflearn.engines.refit import make_local_model, targets_of, with_sizes
-from leaflearn.engines.refitting import Refitted, refit
+from leaflearn.engines.parameters import Parameters
+from leaflearn.engines.recipe import Recipe, make_factory, make_recipe, to_grouped_tensors
+from leaflearn.engines.refit import Refitted, make_local_model, refit, targets_of, with_sizes
+from leaflearn.engines.settings import TRAINING
 from leaflearn.initialization.n_contexts import CandidateCount, is_significantly_better
-
-REFITS = 4  # of scikit-learn models at most
-FOLDS = 3  # of the groups, when scikit-learn models are judged on groups that they have not seen
-AT_ONCE = 20_000_000  # parameters of networks that learn side by side; more sets take turns
-TWICE = (
-    2.0  # groups of one row choose no context for another row: there a context must halve the loss
-)
+from leaflearn.updates import settings
 
 Floats = NDArray[np.float64]
 
 
 class Candidate(NamedTuple):
-    """Local models, and the context in which each group begins, (m,)."""
+    """A set of local models, and the context in which each group starts, (m,)."""
 
     local_models: LocalModels
     contexts: NDArray[np.intp]
@@ -46,204 +41,195 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class FineTuned:
-    """What became of a try: the models, and the losses of the rows by which it is judged."""
+    """A candidate after fine-tuning, and the losses of the rows that it is judged by."""
 
     local_models: LocalModels
     losses: Floats  #                                                           (N, K)
 
-    def count(self, examples: GroupedData) -> CandidateCount:
-        """How well the groups are explained, and how well the other rows of its group foretell a row."""
-        weight = np.ones(len(examples.y)) if examples.weight is None else examples.weight
+    def count(self, data: GroupedData) -> CandidateCount:
+        """The losses of groups, and of rows whose context the rest of their group chooses."""
+        weight = np.ones(len(data.y)) if data.weight is None else data.weight
         losses = self.losses * weight[:, None]
-        mass = np.bincount(examples.group, weight)
-        scores = sum_by_group(losses, examples.group)  #                         (m, K)
-        chosen = (scores[examples.group] - losses).argmin(1)  # by the others    (N,)
-        size = np.bincount(examples.group)
-        held_out = np.full((len(size), size.max()), np.nan)  #                   (m, n)
-        told = (
-            losses[np.arange(len(chosen)), chosen] * (size / mass)[examples.group]
-        )  # so that a line's mean is weighted
-        held_out[examples.group, position_in_group(examples.group)] = told
+        mass = np.bincount(data.group, weight)
+        scores = sum_by_group(losses, data.group)  #                            (m, K)
+        by_others = (scores[data.group] - losses).argmin(1)  #                  (N,)
+        size = np.bincount(data.group)
+        # Scaled so that the mean over the rows of a group is the weighted mean.
+        own = losses[np.arange(len(by_others)), by_others] * (size / mass)[data.group]
+        held_out = np.full((len(size), size.max()), np.nan)  #                  (m, n)
+        held_out[data.group, position_in_group(data.group)] = own
         held_out[size == 1] = np.nan
         return CandidateCount(self.losses.shape[1], float(np.mean(scores.min(1) / mass)), held_out)
 
 
 def is_better(more: CandidateCount, fewer: CandidateCount) -> bool:
-    """Are more contexts worth it?
+    """Whether more contexts predict held-out rows significantly better than fewer.
 
     Examples
     --------
-    >>> is_better(CandidateCount(3, 0.010, np.full((9, 2), 0.010)), CandidateCount(2, 0.011, np.full((9, 2), 0.011)))
+    >>> three, two = (CandidateCount(k, e, np.full((9, 2), e)) for k, e in ((3, 0.010), (2, 0.011)))
+    >>> is_better(three, two)
     False
     """
     if not np.isfinite(more.held_out).any():
-        return more.error * TWICE < fewer.error
+        return more.error * settings.UPDATES.single_row_gain < fewer.error
     return not np.isfinite(fewer.error) or is_significantly_better(more, fewer)
 
 
 def fine_tune(
-    estimator: Any,
-    tries: Sequence[Candidate],
-    examples: GroupedData,
+    parameters: Parameters,
+    candidates: Sequence[Candidate],
+    data: GroupedData,
     random_state: np.random.RandomState,
-    until: float = GIVEN,
+    until: float = TRAINING.given_share,
     callbacks: Sequence[Callback] = (),
 ) -> list[FineTuned]:
-    """Let each try learn on from the examples; its contexts are held for the share `until` of the time."""
-    if isinstance(tries[0].local_models, RefittedModels):
-        return [_retrain_refitted(estimator, one, examples, random_state, until) for one in tries]
-    recipe = make_recipe(estimator, callbacks)
-    at_once = max(
-        1,
-        AT_ONCE
-        // max(
-            1,
-            sum(p.numel() for module in tries[0].local_models.models for p in module.parameters()),
-        ),
-    )
-    parts = [tries[i : i + at_once] for i in range(0, len(tries), at_once)]
-    return [
-        trial
-        for part in parts
-        for trial in _retrain_networks(part, examples, recipe, random_state, until)
-    ]
-
-
-def _retrain_networks(
-    tries: Sequence[Candidate],
-    examples: GroupedData,
-    recipe: Recipe,
-    random_state: np.random.RandomState,
-    until: float,
-) -> list[FineTuned]:
-    models = [one.local_models for one in tries if isinstance(one.local_models, NetworkModels)]
-    first, starts = models[0], np.stack([one.contexts for one in tries])
-    data = as_grouped(examples, first.x_scaling, first.y_scaling, first.device)
-    is_own = (
-        first.x_scaling is not None
-    )  # the default networks answer in double precision, and learn in single
-    sets = [
-        [
-            copy.deepcopy(module).float() if is_own else copy.deepcopy(module)
-            for module in each.models
+    """Fine-tune each candidate; its contexts are held for the share `until` of the time."""
+    first = candidates[0].local_models
+    if isinstance(first, RefittedModels):
+        return [
+            _fine_tune_refitted(parameters, one, data, random_state, until) for one in candidates
         ]
-        for each in models
+    recipe = make_recipe(parameters, callbacks)
+    n_parameters = sum(p.numel() for module in first.models for p in module.parameters())
+    at_once = max(1, settings.UPDATES.max_parameters // max(1, n_parameters))
+    parts = [candidates[i : i + at_once] for i in range(0, len(candidates), at_once)]
+    return [
+        tuned
+        for part in parts
+        for tuned in _fine_tune_networks(part, data, recipe, random_state, until)
     ]
-    sets = fine_tune_networks(
-        sets, data, first.loss, starts, recipe, random_state, first.device, until
-    )
-    found = [
-        replace(first, models=[module.double() if is_own else module for module in modules])
-        for modules in sets
-    ]
-    return [FineTuned(each, each.losses(examples.X, examples.y)) for each in found]
 
 
 def fit_new_models(
-    estimator: Any,
+    parameters: Parameters,
     like: LocalModels,
-    examples: GroupedData,
+    data: GroupedData,
     contexts: NDArray[np.intp],
     random_state: np.random.RandomState,
     quickly: bool = False,
 ) -> LocalModels:
-    """New local models of the same kind for groups whose contexts (m,) are known; quickly, if only to see what losses unseen rows have."""
+    """New local models of the same kind for groups whose contexts (m,) are known.
+
+    `quickly` trains networks for a short while only, to measure the losses of held-out rows.
+    """
     n_contexts = int(contexts.max()) + 1
     if isinstance(like, RefittedModels):
-        return _fitted(like, _refit(estimator, like, examples, contexts, n_contexts, random_state))
+        return _fitted(like, _refit(parameters, like, data, contexts, n_contexts, random_state))
     assert isinstance(like, NetworkModels)
-    data = as_grouped(examples, like.x_scaling, like.y_scaling, like.device)
-    recipe = replace(make_recipe(estimator), allocation=Given(torch.as_tensor(contexts)))
-    factory = make_factory(estimator.local_model, examples)
+    tensors = to_grouped_tensors(data, like.x_scaling, like.y_scaling, like.device)
+    recipe = replace(make_recipe(parameters), allocation=Given(torch.as_tensor(contexts)))
+    factory = make_factory(parameters.local_model, data)
     if quickly:
         seed = int(random_state.randint(2**31 - 1))
         modules = refit_quickly(
-            factory, data, like.loss, contexts, n_contexts, recipe, seed, like.device
+            factory, tensors, like.loss, contexts, n_contexts, recipe, seed, like.device
         )
     else:
-        modules = fit_networks(
-            factory, data, like.loss, n_contexts, recipe, random_state, like.device
-        ).modules
-    return replace(
-        like,
-        models=[module.double() if estimator.local_model is None else module for module in modules],
+        fit = fit_networks(
+            factory, tensors, like.loss, n_contexts, recipe, random_state, like.device
+        )
+        modules = fit.modules
+    is_default = parameters.local_model is None
+    return replace(like, models=[module.double() if is_default else module for module in modules])
+
+
+def _fine_tune_networks(
+    candidates: Sequence[Candidate],
+    data: GroupedData,
+    recipe: Recipe,
+    random_state: np.random.RandomState,
+    until: float,
+) -> list[FineTuned]:
+    models = [c.local_models for c in candidates if isinstance(c.local_models, NetworkModels)]
+    first, starts = models[0], np.stack([c.contexts for c in candidates])
+    tensors = to_grouped_tensors(data, first.x_scaling, first.y_scaling, first.device)
+    # The default networks predict in double precision and are trained in single precision.
+    is_default = first.x_scaling is not None
+    sets = [[copy.deepcopy(module) for module in each.models] for each in models]
+    if is_default:
+        sets = [[module.float() for module in modules] for modules in sets]
+    sets = fine_tune_networks(
+        sets, tensors, first.loss, starts, recipe, random_state, first.device, until
     )
+    if is_default:
+        sets = [[module.double() for module in modules] for modules in sets]
+    tuned = [replace(first, models=modules) for modules in sets]
+    return [FineTuned(each, each.losses(data.X, data.y)) for each in tuned]
 
 
-def _retrain_refitted(
-    estimator: Any,
-    one: Candidate,
-    examples: GroupedData,
+def _fine_tune_refitted(
+    parameters: Parameters,
+    candidate: Candidate,
+    data: GroupedData,
     random_state: np.random.RandomState,
     until: float,
 ) -> FineTuned:
-    like, n_contexts = one.local_models, len(one.local_models.models)
+    like, n_contexts = candidate.local_models, len(candidate.local_models.models)
     assert isinstance(like, RefittedModels)
     found = _refit(
-        estimator,
+        parameters,
         like,
-        examples,
-        one.contexts,
+        data,
+        candidate.contexts,
         n_contexts,
         random_state,
         until,
-        REFITS,
-        estimator.out_of_fold,
+        settings.UPDATES.max_refits,
+        parameters.out_of_fold,
     )
     models = _fitted(like, found)
     try:
-        losses = _losses_out_of_fold(
-            estimator, models, examples, np.asarray(found.contexts), random_state
-        )
-    except (
-        ValueError
-    ):  # a local model that cannot learn from fewer rows is judged on those that it knows
-        losses = models.losses(examples.X, examples.y)
+        contexts = np.asarray(found.contexts)
+        losses = _losses_out_of_fold(parameters, models, data, contexts, random_state)
+    except ValueError:  # a local model that cannot be fitted on fewer rows is judged in sample
+        losses = models.losses(data.X, data.y)
     return FineTuned(models, losses)
 
 
 def _losses_out_of_fold(
-    estimator: Any,
+    parameters: Parameters,
     models: RefittedModels,
-    examples: GroupedData,
+    data: GroupedData,
     contexts: NDArray[np.intp],
     random_state: np.random.RandomState,
 ) -> Floats:
-    """Loss of every row under models that have not seen its group, (N, K); the only group of a context is judged by those who have."""
-    losses = models.losses(examples.X, examples.y)
+    """Loss of every row under models fitted without its group, (N, K).
+
+    The only group of a context is judged in sample.
+    """
+    losses = models.losses(data.X, data.y)
     n_contexts = losses.shape[1]
-    fold = (position_in_group(contexts, random_state.permutation(len(contexts))) % FOLDS)[
-        examples.group
-    ]  # of each row, (N,)
+    position = position_in_group(contexts, random_state.permutation(len(contexts)))
+    fold = (position % settings.UPDATES.n_folds)[data.group]  #                 (N,)
     for held in np.unique(fold) if len(contexts) > 1 else ():
-        rows, judged = np.flatnonzero(fold != held), examples.take(np.flatnonzero(fold == held))
+        rows, judged = np.flatnonzero(fold != held), data.take(np.flatnonzero(fold == held))
         if not len(rows):
             continue
-        part, left = examples.take(rows).renumbered()
-        others = _fitted(
-            models, _refit(estimator, models, part, contexts[left], n_contexts, random_state)
-        )
-        has_learnt = np.flatnonzero(np.bincount(contexts[left], minlength=n_contexts))
-        losses[np.ix_(fold == held, has_learnt)] = others.losses(judged.X, judged.y)[:, has_learnt]
+        part, left = data.take(rows).renumbered()
+        refitted = _refit(parameters, models, part, contexts[left], n_contexts, random_state)
+        others = _fitted(models, refitted)
+        is_fitted = np.flatnonzero(np.bincount(contexts[left], minlength=n_contexts))
+        losses[np.ix_(fold == held, is_fitted)] = others.losses(judged.X, judged.y)[:, is_fitted]
     return losses
 
 
 def _refit(
-    estimator: Any,
+    parameters: Parameters,
     like: RefittedModels,
-    examples: GroupedData,
+    data: GroupedData,
     contexts: NDArray[np.intp],
     n_contexts: int,
     random_state: np.random.RandomState,
     until: float = np.inf,
     max_iter: int = 1,
-    out_of_fold: Any = False,
+    out_of_fold: bool | str = False,
 ) -> Refitted:
     return refit(
-        make_local_model(estimator.local_model),
-        examples.X,
-        targets_of(examples),
-        examples.group,
+        make_local_model(parameters.local_model),
+        data.X,
+        targets_of(data),
+        data.group,
         like.row_losses,
         Given(torch.as_tensor(contexts), until),
         n_contexts,
@@ -251,8 +237,8 @@ def _refit(
         start=contexts,
         max_iter=max_iter,
         out_of_fold=out_of_fold,
-        trim=estimator.trim,
-        sample_weight=examples.weight,
+        trim=parameters.trim,
+        sample_weight=data.weight,
         take=_safe_indexing,
         rng=np.random.default_rng(random_state.randint(2**31 - 1)),
     )

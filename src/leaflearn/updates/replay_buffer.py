@@ -1,6 +1,7 @@
-"""Rows that an estimator keeps after a fit, so that its contexts can be pruned, merged and continued without the training data.
+"""Training rows kept after a fit, so that contexts can be pruned, merged and updated without it.
 
-At most 2,000 rows and 64 megabytes, whole groups as far as possible, as many groups of a rare context as of a common one.
+At most 2,000 rows and 64 megabytes: whole groups as far as possible, and as many groups of a rare
+context as of a common one.
 """
 
 from __future__ import annotations
@@ -9,40 +10,46 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leaflearn.core.grouped_data import GroupedData, position_in_group
-
-MOST_ROWS, MOST_BYTES = (
-    2000,
-    64 * 2**20,
-)  # pictures are large, and the memory is copied and pickled with its estimator
-ROWS_OF_A_GROUP = 32  # of a large group no more than these, where there are many groups
+from leaflearn.engines.fitted_state import FittedState
+from leaflearn.updates import settings
 
 
 def fill_replay_buffer(
-    examples: GroupedData, contexts: NDArray[np.intp], rng: np.random.Generator
+    data: GroupedData, contexts: NDArray[np.intp], rng: np.random.Generator
 ) -> GroupedData:
-    """Some of the examples: groups drawn from each context in turn, until there are `MOST_ROWS` rows or `MOST_BYTES` bytes.
+    """Sample groups of each context (m,) in turn, until the buffer is full.
 
     Examples
     --------
-    >>> group = np.repeat(np.arange(3000), 2)
-    >>> rows = GroupedData(np.zeros((6000, 1)), np.zeros((6000, 1)), group, np.arange(6000), None, 1, False)
+    >>> x, group = np.zeros((6000, 1)), np.repeat(np.arange(3000), 2)
+    >>> rows = GroupedData(x, x, group, np.arange(6000), None, 1, False)
     >>> contexts = (np.arange(3000) < 100).astype(int)  # 100 groups of a rare context
-    >>> kept = fill_replay_buffer(rows, contexts, np.random.default_rng(0))
-    >>> len(kept.y), int(np.sum(contexts[kept.group] == 1))
+    >>> buffer = fill_replay_buffer(rows, contexts, np.random.default_rng(0))
+    >>> len(buffer.y), int(np.sum(contexts[buffer.group] == 1))
     (2000, 200)
     """
-    size = np.bincount(examples.group, minlength=len(contexts))
-    bytes_of_a_row = getattr(examples.X, "nbytes", 0) / max(1, len(examples.y))
-    n_rows = min(MOST_ROWS, int(MOST_BYTES / max(bytes_of_a_row, 1.0)))
-    most = max(min(ROWS_OF_A_GROUP, n_rows), n_rows // max(1, int(np.count_nonzero(size))))
+    limits = settings.UPDATES
+    size = np.bincount(data.group, minlength=len(contexts))
+    bytes_per_row = getattr(data.X, "nbytes", 0) / max(1, len(data.y))
+    n_rows = min(limits.max_rows, int(limits.max_bytes / max(bytes_per_row, 1.0)))
+    fair_share = n_rows // max(1, int(np.count_nonzero(size)))
+    per_group = max(min(limits.max_rows_per_group, n_rows), fair_share)
     order = rng.permutation(len(size))
-    turn = position_in_group(contexts, order)  # a group's place among those of its context
+    turn = position_in_group(contexts, order)  # position of a group in its context
     order = order[np.argsort(turn[order], kind="stable")]
     order = order[size[order] > 0]
-    n_kept = max(
-        1, int(np.searchsorted(np.cumsum(np.minimum(size[order], most)), n_rows, side="right"))
-    )
+    total = np.cumsum(np.minimum(size[order], per_group))
+    n_kept = max(1, int(np.searchsorted(total, n_rows, side="right")))
     is_kept = np.zeros(len(size), dtype=bool)
     is_kept[order[:n_kept]] = True
-    is_shown = position_in_group(examples.group, rng.permutation(len(examples.group))) < most
-    return examples.take(np.flatnonzero(is_kept[examples.group] & is_shown))
+    position = position_in_group(data.group, rng.permutation(len(data.group)))
+    return data.take(np.flatnonzero(is_kept[data.group] & (position < per_group)))
+
+
+def stored_rows(state: FittedState) -> GroupedData:
+    """The rows of the replay buffer, or an error where it was emptied."""
+    if state.replay_buffer is None:
+        raise ValueError(
+            "replay_buffer_ is empty, so there are no rows to update the contexts with; fit again."
+        )
+    return state.replay_buffer

@@ -9,7 +9,7 @@ from leaflearn.benchmark.evaluation import allocation_agreement
 from leaflearn.benchmark.experiments.parts import make_network
 from leaflearn.benchmark.methods import describe, leaf_annealed, make_method
 from leaflearn.core.algorithm import score
-from leaflearn.engines import GIVEN
+from leaflearn.engines.settings import TRAINING
 from method_toys import QUICK, clusters
 
 
@@ -32,7 +32,7 @@ def explain_best(method, batches):
     return score(method.models, batches, method.loss).argmin(-1)
 
 
-@pytest.mark.parametrize("progress", [0.0, GIVEN])
+@pytest.mark.parametrize("progress", [0.0, TRAINING.given_share])
 def test_the_contexts_told_are_those_of_the_next_step(progress):
     method, sampler, problem = prepare(DATASETS["functions"](), 10, group_size=2)
     batches, _ = next(iter(sampler.epoch(0)))

@@ -2,13 +2,14 @@
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from leaflearn import LeafClassifier, LeafRegressor
-from leaflearn.engines import network_parts
+from leaflearn.engines import settings
 
 HERE = Path(__file__).parent
 RNG = np.random.default_rng(0)
@@ -43,7 +44,7 @@ def write(name, leaf, y, groups):
 
 def main(version):
     """Fit both, small ones: they are kept for ever."""
-    network_parts.DEEP = (4, 4)
+    settings.TRAINING = replace(settings.TRAINING, hidden_few=(4, 4))
     regressor = LeafRegressor(2, learning_rate=0.03, max_epochs=60, random_state=0).fit(X, Y, SITE)
     write(f"version-{version}-regressor", regressor, Y, SITE)
     classifier = LeafClassifier(2, local_model=LogisticRegression(), random_state=0).fit(

@@ -16,7 +16,7 @@ from leaflearn.core.algorithm import objective, score, score_rows, step
 from leaflearn.core.allocation import Annealed, Given, Hard, Rule
 from leaflearn.core.batches import Batches
 from leaflearn.core.losses import GeneralizedCrossEntropy, Loss
-from leaflearn.engines import GIVEN
+from leaflearn.engines.settings import TRAINING
 from leaflearn.initialization.start import MOST_SINGLE_ROWS, Start, find_start
 
 LossName = Literal["auto", "gce"]
@@ -140,7 +140,7 @@ class LeafAnnealed(Leaf):
 
     def _given(self, batches: Batches) -> Tensor | None:
         """The contexts of the start, as long as they are learnt with."""
-        if not self.start.is_trusted or self.progress >= GIVEN:
+        if not self.start.is_trusted or self.progress >= TRAINING.given_share:
             return None
         return torch.as_tensor(
             self.start.allocate(batches.x.numpy(), batches.y.numpy(), batches.group.numpy())
