@@ -24,8 +24,12 @@ from leaflearn.engines.network_parts import (
     resolve_loss,
 )
 from leaflearn.engines.progress import ProgressBar
-from leaflearn.initialization.initialize import describe_selection, describe_start, trusted_contexts
-from leaflearn.initialization.start import Start
+from leaflearn.initialization.start import (
+    Start,
+    describe_selection,
+    describe_start,
+    trusted_contexts,
+)
 
 
 def fit_by_gradient(

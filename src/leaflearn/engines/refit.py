@@ -22,8 +22,12 @@ from leaflearn.engines.local_models import LocalModels, RefittedModels, Scaling
 from leaflearn.engines.progress import ProgressBar
 from leaflearn.engines.refitting import Refitted, refit
 from leaflearn.engines.row_losses import ClassRowLoss, Fitted, SquaredRowLoss
-from leaflearn.initialization.initialize import describe_selection, describe_start, trusted_contexts
-from leaflearn.initialization.start import Start
+from leaflearn.initialization.start import (
+    Start,
+    describe_selection,
+    describe_start,
+    trusted_contexts,
+)
 
 
 def fit_by_refitting(

@@ -30,15 +30,14 @@ from leaflearn.estimators.context_updates import ChangingContexts
 from leaflearn.estimators.parameters import check_parameters
 from leaflearn.estimators.sharing import SharedModels
 from leaflearn.estimators.validation import check_rows, check_weights, check_X
-from leaflearn.initialization.initialize import (
+from leaflearn.initialization.start import (
+    Start,
     find_label_blocks,
     initialize,
     make_surrogate,
     uses_surrogate_start,
 )
-from leaflearn.initialization.item_surrogate import ItemSurrogate
-from leaflearn.initialization.start import Start
-from leaflearn.initialization.surrogate import SmoothSurrogate
+from leaflearn.initialization.surrogate import Surrogate
 from leaflearn.persistence.fingerprint import fingerprint
 from leaflearn.updates.prune_merge import ContextSet
 from leaflearn.updates.replay_buffer import fill_replay_buffer
@@ -288,15 +287,15 @@ class BaseLeaf(AnsweringContexts, ChangingContexts, SharedModels, BaseEstimator)
         random_state: np.random.RandomState,
     ) -> None:
         """Say what speaks against the contexts that were found, where something does."""
-        reading = start.reading if start is not None else None
-        if reading is None and self.n_contexts_ > 1:
-            reading = make_surrogate(examples, random_state)
+        surrogate: Surrogate | None = start.surrogate if start is not None else None
+        if surrogate is None and self.n_contexts_ > 1:
+            surrogate = make_surrogate(examples, random_state)
         told = labels.contexts if labels is not None else None
         # Starts of other stages had other tasks, such as to learn contexts that were found: that they agree tells nothing.
         stage = self.restarts_[self.best_restart_]["stage"]
         restarts = [start for start in self.restarts_ if start["stage"] == stage]
         self._run_checks(
-            reading, self._scores / self._sizes[:, None], restarts, self.converged_, told
+            surrogate, self._scores / self._sizes[:, None], restarts, self.converged_, told
         )
 
     def _diagnose_again(self, n_before: int) -> None:
@@ -304,9 +303,9 @@ class BaseLeaf(AnsweringContexts, ChangingContexts, SharedModels, BaseEstimator)
         if self.n_contexts_ == n_before or getattr(self, "replay_buffer_", None) is None:
             return
         examples, numbers = renumber(self.replay_buffer_)
-        reading = make_surrogate(examples, check_random_state(self.random_state))
+        surrogate = make_surrogate(examples, check_random_state(self.random_state))
         self._run_checks(
-            reading,
+            surrogate,
             (self._scores / self._sizes[:, None])[numbers],
             [],
             has_converged=True,
@@ -314,17 +313,17 @@ class BaseLeaf(AnsweringContexts, ChangingContexts, SharedModels, BaseEstimator)
         )
 
     def _run_checks(
-        self, reading: SmoothSurrogate | None, mean: NDArray[np.float64], restarts: Sequence[dict[str, Any]], has_converged: bool,
+        self, surrogate: Surrogate | None, mean: NDArray[np.float64], restarts: Sequence[dict[str, Any]], has_converged: bool,
         told: NDArray[np.intp] | None = None, n_before: int | None = None,
     ) -> None:  # fmt: skip
         try:
             found = diagnose(
-                reading,
+                surrogate,
                 mean,
                 restarts,
                 self._constant_loss,
                 has_converged,
-                self._outputs_to(reading),
+                self._outputs_to(surrogate),
                 told,
                 n_before,
             )
@@ -341,16 +340,16 @@ class BaseLeaf(AnsweringContexts, ChangingContexts, SharedModels, BaseEstimator)
                 stacklevel=4,
             )
 
-    def _outputs_to(self, reading: SmoothSurrogate | None) -> NDArray[np.float64] | None:
-        """What networks answer to the rows of a reading, (N', K, D); classes are not compared, and between items there is nothing."""
+    def _outputs_to(self, surrogate: Surrogate | None) -> NDArray[np.float64] | None:
+        """Outputs of networks for the rows of the surrogate, (N', K, D); None if not compared."""
         if (
-            reading is None
-            or isinstance(reading, ItemSurrogate)
+            surrogate is None
+            or not surrogate.compares_outputs
             or self._engine == "refit"
             or hasattr(self, "classes_")
         ):
             return None
-        return self._local_models.outputs(reading.x[reading.rows])
+        return self._local_models.outputs(surrogate.x[surrogate.rows])
 
     def _replace_contexts(self, found: ContextSet) -> None:
         """Keep contexts that were pruned, merged or opened instead of the present ones; new ones come last in the history, unused."""

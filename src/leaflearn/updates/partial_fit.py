@@ -26,7 +26,7 @@ from leaflearn.core.grouped_data import (
 from leaflearn.diagnostics.novelty import LIMIT, sum_by_group
 from leaflearn.engines.local_models import LocalModels
 from leaflearn.estimators.validation import check_rows, check_X
-from leaflearn.initialization.columns import as_numbers
+from leaflearn.initialization.features import as_numbers
 from leaflearn.initialization.n_contexts import CandidateCount, is_significantly_better
 from leaflearn.initialization.start import find_start
 from leaflearn.updates.fine_tuning import Candidate, fine_tune, fit_new_models

@@ -18,7 +18,8 @@ from leaflearn.core.batches import Batches
 from leaflearn.core.losses import Loss
 from leaflearn.core.robust_losses import GeneralizedCrossEntropy
 from leaflearn.engines import GIVEN
-from leaflearn.initialization.start import MOST_SINGLE_ROWS, Start, find_start
+from leaflearn.initialization import settings
+from leaflearn.initialization.start import Start, find_start
 
 LossName = Literal["auto", "gce"]
 LEAST_MAJORITY = 3  # rows in a group, for a stranger to be in the minority
@@ -55,7 +56,7 @@ class LeafAnnealed(Leaf):
         self,
         *,
         n_contexts: int | None = None,
-        n_peeked: int = MOST_SINGLE_ROWS,
+        n_peeked: int = settings.SEARCH.label_blocks.max_rows,
         n_extra: int = 0,
         loss: LossName = "auto",
     ) -> None:
