@@ -2,12 +2,14 @@
 
 import re
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import pandas
 import pytest
 
 from leaflearn.cli.main import run
+from leaflearn.initialization import settings
 
 PAGE = (Path(__file__).parents[1] / "docs" / "how-to" / "from-a-table.md").read_text(
     encoding="utf-8"
@@ -27,7 +29,7 @@ def _in_a_hurry(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("leaflearn.engines.training_run.STEPS", 100)
     monkeypatch.setattr("leaflearn.tabular.held_out.STEPS", 20)
-    monkeypatch.setattr("leaflearn.initialization.surrogate.SCALES", (1.2,))
+    monkeypatch.setattr(settings, "SEARCH", replace(settings.SEARCH, scales=(1.2,)))
 
 
 def test_everything_on_the_page_runs(capsys):

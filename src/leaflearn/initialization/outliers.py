@@ -26,7 +26,6 @@ from leaflearn.initialization.search import (
     SearchResult,
     harden,
     leave_group_out,
-    ridge_at,
 )
 
 Flags = NDArray[np.bool_]
@@ -143,7 +142,8 @@ def search_with_bounded_losses(
     loss = torch.full((1,), setting.min_loss, dtype=table.y.dtype)
     for round_ in range(setting.rounds):
         weights = harden(contexts, n_contexts, table.y.dtype)
-        rows = leave_group_out(table, weights, ridge_at(loss), row_weight)  #       (1, K, m, n)
+        ridge = settings.SEARCH.ridge * loss.clamp(min=setting.min_loss)
+        rows = leave_group_out(table, weights, ridge, row_weight)  #                (1, K, m, n)
         falling = setting.first_bound * (1 - round_ / (setting.tightening * setting.rounds))
         bound = torch.maximum(
             _bound(_own(rows[0], contexts[0]), table), torch.tensor(falling).to(rows)

@@ -80,8 +80,8 @@ class OutlierSettings:
     bound
         The bound, in units of the median loss of a row (hand).
     min_loss
-        Floor of the median loss, in units of the targets' variance, so that data without noise do
-        not turn every row into an outlier (hand).
+        Floor of the median loss, so that data without noise have no outliers, and of the loss that
+        the ridge follows in these rounds, in units of the targets' variance (hand).
     min_ratio
         Another context must explain an outlier row this many times better (hand).
     min_share
