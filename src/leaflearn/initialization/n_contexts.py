@@ -161,17 +161,17 @@ def is_significantly_better(
     >>> is_significantly_better(two, one), is_significantly_better(one, two)
     (True, False)
     """
-    own = settings.SEARCH.n_contexts
+    setting = settings.SEARCH.n_contexts
     n_more = better.n_contexts - worse.n_contexts
-    if better.error * own.min_loss_ratio**n_more < worse.error and n_more > 0:
+    if better.error * setting.min_loss_ratio**n_more < worse.error and n_more > 0:
         return True
     gain = worse.held_out - better.held_out  #                                      (m, n)
     gain = gain[np.isfinite(gain).any(1)]
     if len(gain) < 2:
         return False
-    required = (own.min_gain if min_gain is None else min_gain) * worse.mean
+    required = (setting.min_gain if min_gain is None else min_gain) * worse.mean
     return bool(
-        mean_of_rows(gain).mean() > max(own.n_standard_errors * standard_error(gain), required)
+        mean_of_rows(gain).mean() > max(setting.n_standard_errors * standard_error(gain), required)
     )
 
 

@@ -98,17 +98,17 @@ def search(
     >>> search(table, 2, 4, torch.Generator().manual_seed(0)).error.min() < 1e-9
     tensor(True)
     """
-    own, dtype = settings.SEARCH, table.y.dtype
+    setting, dtype = settings.SEARCH, table.y.dtype
     draws = torch.randn(n_starts, n_contexts, len(table.y), generator=generator, dtype=dtype)
-    weights = torch.softmax(own.start_spread * draws, 1)  #                         (R, K, m)
-    temperatures = own.start_temperatures
+    weights = torch.softmax(setting.start_spread * draws, 1)  #                     (R, K, m)
+    temperatures = setting.start_temperatures
     first = [temperatures[r % len(temperatures)] for r in range(n_starts)]
     temperature = torch.tensor(first, dtype=dtype)  #                               (R,)
-    loss = torch.full((n_starts,), own.start_loss, dtype=dtype)
-    for round_ in range(own.soft_rounds):
+    loss = torch.full((n_starts,), setting.start_loss, dtype=dtype)
+    for round_ in range(setting.soft_rounds):
         mean = leave_group_out(table, weights, ridge_at(loss)).sum(-1) / table.sizes  # (R, K, m)
         loss = mean.amin(1).mean(-1)
-        cooled = temperature * (1 - round_ / own.soft_rounds)
+        cooled = temperature * (1 - round_ / setting.soft_rounds)
         weights = torch.softmax(-mean / cooled[:, None, None], 1)
     return refine(table, weights.argmax(1), n_contexts, loss)
 
@@ -223,19 +223,19 @@ def _propose(found: SearchResult, generator: torch.Generator) -> Tensor:
 
     A freed model takes the half of another's groups that is explained worst, or a random half.
     """
-    own = settings.SEARCH
+    setting = settings.SEARCH
     losses, contexts = found.losses[0], found.contexts[0]  #                        (K, m), (m,)
     best = losses.amin(0)
     merge_cost, unexplained = torch.zeros(2, len(losses), dtype=losses.dtype)  #    (K,), (K,)
     others = losses.scatter(0, contexts[None], torch.inf)  # models other than the group's own
     merge_cost.index_add_(0, contexts, others.amin(0) - best)
     unexplained.index_add_(0, contexts, best)
-    halves = torch.rand(own.n_random_halves, len(best), generator=generator, dtype=best.dtype)
+    halves = torch.rand(setting.n_random_halves, len(best), generator=generator, dtype=best.dtype)
     orders = [best, *halves]
     proposals = []
-    for freed in merge_cost.argsort()[: own.n_freed].tolist():
+    for freed in merge_cost.argsort()[: setting.n_freed].tolist():
         merged = torch.where(contexts == freed, others.argmin(0), contexts)
-        for split in unexplained.argsort(descending=True)[: own.n_split].tolist():
+        for split in unexplained.argsort(descending=True)[: setting.n_split].tolist():
             is_own = contexts == split
             if split != freed and is_own.sum() > 1:
                 proposals += [
