@@ -38,7 +38,7 @@ class StartParameters(Protocol):
     """The parameters of an estimator that determine its start."""
 
     @property
-    def n_contexts(self) -> Any:
+    def n_contexts(self) -> int | str:
         """An integer, or `"auto"`."""
 
     @property
@@ -46,8 +46,8 @@ class StartParameters(Protocol):
         """`"auto"`, `"conflict"`, `"seeded"` or `"random"`."""
 
     @property
-    def allocation(self) -> Any:
-        """The name of an allocation rule, or a rule."""
+    def allocation(self) -> object:
+        """The name of an allocation rule, or the rule itself."""
 
 
 def initialize(
