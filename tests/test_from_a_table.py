@@ -10,6 +10,7 @@ import pytest
 
 from leaflearn.cli.main import run
 from leaflearn.engines import settings
+from leaflearn.initialization import settings as search_settings
 
 PAGE = (Path(__file__).parents[1] / "docs" / "how-to" / "from-a-table.md").read_text(
     encoding="utf-8"
@@ -29,7 +30,7 @@ def _in_a_hurry(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(settings, "TRAINING", replace(settings.TRAINING, n_steps=100))
     monkeypatch.setattr("leaflearn.tabular.held_out.STEPS", 20)
-    monkeypatch.setattr("leaflearn.initialization.surrogate.SCALES", (1.2,))
+    monkeypatch.setattr(search_settings, "SEARCH", replace(search_settings.SEARCH, scales=(1.2,)))
 
 
 def test_everything_on_the_page_runs(capsys):

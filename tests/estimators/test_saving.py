@@ -11,7 +11,6 @@ import pandas as pd
 import polars as pl
 import pytest
 import torch
-from leaflearn.estimators.model_io import ATTRIBUTES
 from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.compose import make_column_transformer
@@ -31,6 +30,7 @@ import leaflearn
 from leaflearn import LeafClassifier, LeafRegressor
 from leaflearn.core.allocation import Annealed
 from leaflearn.core.losses import Huber
+from leaflearn.estimators.model_io import ATTRIBUTES
 from leaflearn.persistence import read_model
 
 RNG = np.random.default_rng(0)

@@ -3,9 +3,12 @@
 import runpy
 import sys
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
+from leaflearn.initialization import settings
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 MOST_LINES = 60
@@ -16,9 +19,8 @@ def run(tmp_path, monkeypatch, capsys):
     """Run an example in an empty folder; gives back its names and the lines that it printed."""
 
     def run_example(name):
-        monkeypatch.setattr(
-            "leaflearn.initialization.surrogate.SCALES", (1.2,)
-        )  # the search looks once and not several times
+        one_scale = replace(settings.SEARCH, scales=(1.2,))  # one search instead of several
+        monkeypatch.setattr(settings, "SEARCH", one_scale)
         monkeypatch.chdir(tmp_path)
         monkeypatch.setattr(sys, "argv", [name])
         with warnings.catch_warnings():

@@ -12,6 +12,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer
 
 from leaflearn.engines import settings
+from leaflearn.initialization import settings as search_settings
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "worked_example.py"
@@ -28,7 +29,7 @@ def printed(tmp_path_factory):
         patch.setattr(sys, "argv", [EXAMPLE.name])
         patch.setattr(settings, "TRAINING", replace(settings.TRAINING, n_steps=300))
         patch.setattr("leaflearn.tabular.held_out.STEPS", 50)
-        patch.setattr("leaflearn.initialization.surrogate.SCALES", (1.2,))
+        patch.setattr(search_settings, "SEARCH", replace(search_settings.SEARCH, scales=(1.2,)))
         with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()):
             runpy.run_path(str(EXAMPLE), run_name="__main__")
     return out.getvalue(), folder

@@ -1,4 +1,4 @@
-"""Labels that share a domain take probability from each other, and from no others."""
+"""Labels of one domain share its probability, and are independent of all others."""
 
 import numpy as np
 import pytest
@@ -9,8 +9,8 @@ from leaflearn.initialization.label_blocks import partition_labels, predict_left
 SIZES = (3, 2, 4)
 
 
-def masses(seed, n=4000):
-    """Probabilities of the labels of three domains, which come up by chance for each input."""
+def label_probabilities(seed, n=4000):
+    """Probabilities of the labels of three domains, drawn for each input."""
     rng = np.random.default_rng(seed)
     shares = [0.5, 0.2, 0.3]
     return np.hstack(
@@ -19,8 +19,8 @@ def masses(seed, n=4000):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_domains_come_apart_and_their_number_shows(seed):
-    covariance = np.cov(masses(seed).T)
+def test_labels_are_partitioned_by_domain_and_only_the_true_number_is_constant(seed):
+    covariance = np.cov(label_probabilities(seed).T)
     block, worst = partition_labels(covariance, 3, np.random.default_rng(seed))
     truth = np.repeat([0, 1, 2], SIZES)
     assert len(set(zip(block, truth, strict=True))) == 3
@@ -28,16 +28,14 @@ def test_the_domains_come_apart_and_their_number_shows(seed):
     assert partition_labels(covariance, 4, np.random.default_rng(seed))[1] > 0.5
 
 
-def test_predictions_are_those_of_models_that_have_not_seen_the_row():
+def test_predictions_equal_those_of_refits_without_the_row():
     generator = torch.Generator().manual_seed(0)
-    x, y = (
-        torch.randn(12, 3, generator=generator, dtype=torch.float64),
-        torch.randn(12, 2, generator=generator, dtype=torch.float64),
-    )
-    answers = predict_left_out(x, y)
+    x = torch.randn(12, 3, generator=generator, dtype=torch.float64)
+    y = torch.randn(12, 2, generator=generator, dtype=torch.float64)
+    predicted = predict_left_out(x, y)
     for row in range(12):
         rest = [i for i in range(12) if i != row]
         normal = x[rest].T @ x[rest] + torch.eye(3, dtype=torch.float64)
         torch.testing.assert_close(
-            answers[row], x[row] @ torch.linalg.solve(normal, x[rest].T @ y[rest])
+            predicted[row], x[row] @ torch.linalg.solve(normal, x[rest].T @ y[rest])
         )

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from leaflearn.core.matching import match_contexts
 from leaflearn.diagnostics.surrogate_gap import find_surrogate_gaps
 from leaflearn.initialization.n_contexts import CandidateCount, is_significantly_better
-from leaflearn.initialization.surrogate import BestStart, SmoothSurrogate
+from leaflearn.initialization.surrogate import BestStart, SmoothSurrogate, Surrogate
 
 BETTER = 2.0  # times better must a second opinion explain unseen groups, to be believed
 AS_GOOD = 1.5  # times the error of the best start: others up to here count as equally good
@@ -46,7 +46,7 @@ class Diagnosis:
 
 
 def diagnose(
-    reading: SmoothSurrogate | None,
+    reading: Surrogate | None,
     scores: NDArray[np.float64],
     restarts: Sequence[dict[str, Any]],
     unit: float,
@@ -108,7 +108,9 @@ def diagnose(
         problems += _second_opinion(reading, fitted, found, n_contexts, is_other=shared < SAME)
         if is_outlier.any() and shared_minded < SAME and not problems:
             problems += _tell_strangers(is_outlier[reading.rows].mean(), 1 - shared_minded)
-        if outputs is not None and not problems:  # else the contexts are to be mended first
+        if (
+            isinstance(reading, SmoothSurrogate) and outputs is not None and not problems
+        ):  # else the contexts are to be mended first
             problems += _tell_straying(
                 {
                     int(used[k]): far
@@ -135,7 +137,7 @@ def diagnose(
 
 
 def _second_opinion(
-    reading: SmoothSurrogate, fitted: BestStart, found: BestStart, n_contexts: int, is_other: bool
+    reading: Surrogate, fitted: BestStart, found: BestStart, n_contexts: int, is_other: bool
 ) -> list[str]:
     one, more = reading.find(1), reading.find(n_contexts + 1, [found.scale])
     told = [
@@ -158,7 +160,7 @@ def _second_opinion(
     return []
 
 
-def _tell_collapse(reading: SmoothSurrogate, n_asked: int, is_changed: bool) -> list[str]:
+def _tell_collapse(reading: Surrogate, n_asked: int, is_changed: bool) -> list[str]:
     """All groups are in one context: would two, or as many as were asked for, or one more, foretell held-out rows better?"""
     one = reading.find(1)
     for n in sorted({2, n_asked, n_asked + 1}):  # of three contexts, two may be no better than one
@@ -175,7 +177,7 @@ def _tell_collapse(reading: SmoothSurrogate, n_asked: int, is_changed: bool) -> 
     return []
 
 
-def _tell_failure(reading: SmoothSurrogate, losses: NDArray[np.float64], most: float) -> list[str]:
+def _tell_failure(reading: Surrogate, losses: NDArray[np.float64], most: float) -> list[str]:
     """Where the losses of the groups (m,) are not below what a constant leaves at most: do smooth models do much better?"""
     # A model that is too sure of its labels pays dearly for a few of them. So most groups must be explained badly, too.
     if losses.mean() < most or np.median(losses) < most / BETTER:

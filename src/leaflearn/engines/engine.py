@@ -13,7 +13,7 @@ from leaflearn.engines.fitted_state import EngineResult
 from leaflearn.engines.gradient import fit_by_gradient
 from leaflearn.engines.parameters import Parameters
 from leaflearn.engines.refit import fit_by_refitting
-from leaflearn.initialization.start import Start
+from leaflearn.initialization.surrogate import Start
 
 Engine = Callable[[Parameters, int, GroupedData, Start | None, np.random.RandomState], EngineResult]
 

@@ -50,12 +50,12 @@ from leaflearn.engines.recipe import (
     train,
     vary_temperature,
 )
-from leaflearn.initialization.initialize import (
+from leaflearn.initialization.start import (
     describe_selection,
     describe_start,
     trusted_contexts,
 )
-from leaflearn.initialization.start import Start
+from leaflearn.initialization.surrogate import Start
 
 
 def fit_by_gradient(

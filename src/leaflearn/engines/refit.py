@@ -53,12 +53,12 @@ from leaflearn.engines.refit_task import (
     SquaredRowLoss,
     Take,
 )
-from leaflearn.initialization.initialize import (
+from leaflearn.initialization.start import (
     describe_selection,
     describe_start,
     trusted_contexts,
 )
-from leaflearn.initialization.start import Start
+from leaflearn.initialization.surrogate import Start
 
 # Called with the number of the start and a row of its history; a true value ends the search.
 Listener = Callable[[int, dict[str, Any]], bool | None]

@@ -44,15 +44,13 @@ from leaflearn.estimators.identification import Identification
 from leaflearn.estimators.model_io import describe_estimator
 from leaflearn.estimators.onnx_export import export_onnx
 from leaflearn.estimators.validation import check_parameters, check_rows, check_weights, check_X
-from leaflearn.initialization.initialize import (
+from leaflearn.initialization.start import (
     find_label_blocks,
     initialize,
     make_surrogate,
     uses_surrogate_start,
 )
-from leaflearn.initialization.item_surrogate import ItemSurrogate
-from leaflearn.initialization.start import Start
-from leaflearn.initialization.surrogate import SmoothSurrogate
+from leaflearn.initialization.surrogate import Start, Surrogate
 from leaflearn.messages import FitMayBeWrong, RecoveryWarning, SingleRowGroups
 from leaflearn.persistence import to_json, write_model
 from leaflearn.persistence.fingerprint import fingerprint
@@ -291,7 +289,7 @@ class BaseLeaf(BaseEstimator):
         random_state: np.random.RandomState,
     ) -> FittedState:
         """Compare the fit with the surrogate models and with its own other starts."""
-        surrogate = start.reading if start is not None else None
+        surrogate = start.surrogate if start is not None else None
         if surrogate is None and state.n_contexts > 1:
             surrogate = make_surrogate(data, random_state)
         # Starts of other stages had other tasks, such as to learn contexts that were found, so
@@ -304,7 +302,7 @@ class BaseLeaf(BaseEstimator):
     def _check_fit(
         self,
         state: FittedState,
-        surrogate: SmoothSurrogate | None,
+        surrogate: Surrogate | None,
         mean_scores: NDArray[np.float64],
         restarts: Sequence[dict[str, Any]],
         by_labels: NDArray[np.intp] | None = None,
@@ -324,10 +322,10 @@ class BaseLeaf(BaseEstimator):
         return replace(state, stability=found.stability, converged=found.looks_right)
 
     def _outputs_on(
-        self, surrogate: SmoothSurrogate | None, state: FittedState
+        self, surrogate: Surrogate | None, state: FittedState
     ) -> NDArray[np.float64] | None:
         """Outputs of networks on the surrogate's rows, (N', K, D); None for classes and items."""
-        if surrogate is None or isinstance(surrogate, ItemSurrogate):
+        if surrogate is None or not surrogate.compares_outputs:
             return None
         if self._engine == "refit" or hasattr(self, "classes_"):
             return None

@@ -1,1 +1,1 @@
-"""Reading the contexts off the conflict itself, before any local model is trained."""
+"""Contexts before any training, found with smooth surrogate models in closed form."""

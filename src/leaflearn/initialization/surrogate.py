@@ -1,13 +1,17 @@
-"""A reading of the conflict: some rows of the data as tables of features, one for each scale, and what searches among them found.
+"""Surrogate models of the data: some rows as tables of features, and the best starts found there.
 
-How quickly answers change with the inputs is not known beforehand. So the search runs at several scales, and the one that explains unseen
-groups best is kept.
+How quickly targets change with the inputs is not known beforehand. So the search runs at several
+scales, and the scale that explains held-out groups best is kept.
+
+`SmoothSurrogate` serves inputs in general, `ItemSurrogate` in `items.py` serves inputs that are
+names. Both follow the protocol `Surrogate`, which the diagnostics of a fit use.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -15,12 +19,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from leaflearn.core.grouped_data import position_in_group
-from leaflearn.initialization.criteria import Criteria, measure
+from leaflearn.initialization import settings
 from leaflearn.initialization.features import Projection, RandomFourierFeatures
+from leaflearn.initialization.n_contexts import CandidateCount, Criteria, compute_criteria
 from leaflearn.initialization.outliers import (
-    CLEARER,
-    FEW_ROWS,
-    MANY,
     are_outliers,
     bound_losses,
     find_bound,
@@ -28,35 +30,27 @@ from leaflearn.initialization.outliers import (
     mean_of_inliers,
     search_with_bounded_losses,
     weigh_rows,
-)  # fmt: skip
+)
 from leaflearn.initialization.search import (
-    LEAST_LOSS,
-    RIDGE,
+    GroupTable,
     SearchResult,
-    exchange,
     harden,
     judge,
+    ridge_at,
     search,
     search_seeded,
+    solve,
+    split_and_merge,
 )
-from leaflearn.initialization.smoothers import MOST_ROWS_OF_A_GROUP, GroupTable, solve
-
-SCALES = (0.075, 0.15, 0.3, 0.6, 1.2)  # of the waves, in units of the inputs' spread
-STARTS_EACH, STARTS_MORE = 3, 8  # at each scale, and then at the best one
-AGREED = 0.5  # share of starts that come to the same; where it is less, more are made
-MOST_COLUMNS = 40  # of targets
-MOST_ROWS = 2000  # that are searched; the other groups follow in training
 
 
 @dataclass(frozen=True, eq=False)
 class BestStart:
-    """The start that explains unseen groups best, and at which scale it was found."""
+    """The start that explains held-out groups best, and the scale at which it was found."""
 
     scale: int
     found: SearchResult  # of one start
-    bound: float | None = (
-        None  # beyond which the loss of a row is far off, where strangers were set aside
-    )
+    bound: float | None = None  # of the loss of a row, where outlier rows were excluded
 
     @property
     def contexts(self) -> NDArray[np.intp]:
@@ -65,7 +59,7 @@ class BestStart:
 
     @property
     def row_losses(self) -> Tensor:
-        """Loss of every row under every model that has not seen its group, (K, m', n)."""
+        """Loss of every row under models that have not seen its group, (K, m', n)."""
         return self.found.row_losses[0]
 
     @property
@@ -75,35 +69,75 @@ class BestStart:
 
     @property
     def held_out(self) -> NDArray[np.float64]:
-        """Loss of each row in the context that the others of its group chose, nan where there are none, (m', n)."""
+        """Loss of each row in the context that the other rows of its group choose, (m', n).
+
+        It is nan where a group has no other rows.
+        """
         return self.found.held_out[0].numpy()
+
+
+class Surrogate(Protocol):
+    """Models in closed form that find contexts independently of the fit, and judge given ones."""
+
+    @property
+    def x(self) -> NDArray[np.floating]:
+        """The inputs, (N, ...)."""
+
+    @property
+    def group(self) -> NDArray[np.intp]:
+        """The group of each row, (N,)."""
+
+    @property
+    def rows(self) -> NDArray[np.intp]:
+        """The rows that are searched, (N',)."""
+
+    @property
+    def groups(self) -> NDArray[np.intp]:
+        """The groups of these rows, (m',)."""
+
+    @property
+    def best(self) -> dict[int, BestStart]:
+        """The best starts so far, by the number of contexts."""
+
+    @property
+    def compares_outputs(self) -> bool:
+        """Whether its models are functions that outputs of local models can be compared with."""
+
+    def find(self, n_contexts: int, among: Sequence[int] | None = None) -> BestStart:
+        """Find the best start with this number of contexts, at these scales or all."""
+
+    def judge(self, contexts: NDArray[np.intp], n_contexts: int, scale: int) -> BestStart:
+        """Compute the losses of given contexts (m,) of all groups at this scale."""
+
+    def exclude_outliers(self, best: BestStart) -> tuple[BestStart, NDArray[np.bool_]]:
+        """Find contexts without the influence of outlier rows, and mark these rows, (N,)."""
 
 
 @dataclass(frozen=True, eq=False)
 class SmoothSurrogate:
-    """Tables of features at several scales, and the best starts so far, by the number of contexts.
+    """Tables of features at several scales, and the best starts so far.
 
     Examples
     --------
     >>> from leaflearn.benchmark.datasets.sampling import sample_groups
     >>> from leaflearn.benchmark.datasets import functions
-    >>> sample, _ = sample_groups(functions(), random_state=0)
-    >>> reading = SmoothSurrogate.of(sample.x, sample.y[:, None], sample.groups, n_classes=0, seed=0)
-    >>> reading.find(3).error < 0.01 * reading.find(1).error
+    >>> data, _ = sample_groups(functions(), random_state=0)
+    >>> surrogate = SmoothSurrogate.of(data.x, data.y[:, None], data.groups, n_classes=0, seed=0)
+    >>> surrogate.find(3).error < 0.01 * surrogate.find(1).error
     True
     """
 
-    x: NDArray[np.floating]  #                                                  (N, ...)
+    x: NDArray[np.floating]  #                                                      (N, ...)
     y: Targets
-    group: NDArray[np.intp]  #                                                  (N,)
-    rows: NDArray[np.intp]  # that are searched                                 (N',)
-    groups: NDArray[np.intp]  # whose rows they are                             (m',)
+    group: NDArray[np.intp]  #                                                      (N,)
+    rows: NDArray[np.intp]  # that are searched                                     (N',)
+    groups: NDArray[np.intp]  # of these rows                                       (m',)
     project: Projection
-    waves: list[RandomFourierFeatures]
-    tables: list[GroupTable]
+    features: list[RandomFourierFeatures]  # one per scale
+    tables: list[GroupTable]  # one per scale
     generator: torch.Generator
-    seeded: bool = False  # begin with groups that are explained badly, not at random
-    best: dict[int, BestStart] = field(default_factory=dict)
+    seeded: bool = False  # whether starts add one model at a time, instead of random starts
+    best: dict[int, BestStart] = field(default_factory=dict)  # by the number of contexts
 
     @classmethod
     def of(
@@ -120,72 +154,80 @@ class SmoothSurrogate:
         rows, groups = choose_rows(group, rng)
         project, targets = Projection.of(x[rows]), Targets(y, n_classes, rows)
         z, numbers = project(x[rows]), np.searchsorted(groups, group[rows])
-        waves = [RandomFourierFeatures.of(z, scale, generator) for scale in SCALES]
-        tables = [GroupTable.of(wave(z), targets(rows), numbers) for wave in waves]
-        return cls(x, targets, group, rows, groups, project, waves, tables, generator, seeded)
+        scales = settings.SEARCH.scales
+        features = [RandomFourierFeatures.of(z, scale, generator) for scale in scales]
+        tables = [GroupTable.of(make(z), targets(rows), numbers) for make in features]
+        return cls(x, targets, group, rows, groups, project, features, tables, generator, seeded)
+
+    @property
+    def compares_outputs(self) -> bool:
+        """Its models are functions of the inputs, so that their predictions can be compared."""
+        return True
 
     def find(self, n_contexts: int, among: Sequence[int] | None = None) -> BestStart:
-        """The best of several starts with so many contexts, at these scales or all."""
+        """Find the best of several starts with this number of contexts, at these scales or all."""
         if n_contexts not in self.best:
-            self.best[n_contexts] = self._search(
-                n_contexts, range(len(SCALES)) if among is None else among
-            )
+            scales = range(len(self.tables)) if among is None else among
+            self.best[n_contexts] = self._search(n_contexts, scales)
         return self.best[n_contexts]
 
     def judge(self, contexts: NDArray[np.intp], n_contexts: int, scale: int) -> BestStart:
-        """What contexts (m,) of all groups, which come from elsewhere, leave unexplained at this scale."""
-        return BestStart(
-            scale, judge(self.tables[scale], torch.as_tensor(contexts[self.groups]), n_contexts)
-        )
+        """Compute the losses of given contexts (m,) of all groups at this scale."""
+        own = torch.as_tensor(contexts[self.groups])
+        return BestStart(scale, judge(self.tables[scale], own, n_contexts))
 
     def exclude_outliers(self, best: BestStart) -> tuple[BestStart, NDArray[np.bool_]]:
-        """Where many rows do not belong to their group, contexts that these did not decide; and which of those searched that are, (N,).
+        """Find contexts without the influence of outlier rows, if there are many of them.
 
-        A row that is far off may also be the one row of its group that tells: contexts may differ in few places. Then to set such rows
-        aside leaves the others as they were. Where they are strangers, the others are explained much better without them.
+        Returns the start and a mask of the outlier rows among those that were searched, (N,).
+
+        A row with a large loss may also be the only informative row of its group, because contexts
+        may differ in few places. Excluding such rows leaves the loss of the others as it was. If
+        the rows are outliers, the others are explained much better without them.
         """
+        setting = settings.SEARCH.outliers
         is_outlier = np.zeros(len(self.group), dtype=bool)
         table, contexts = self.tables[best.scale], best.found.contexts[0]
         suspect = find_outlier_rows(best.row_losses, contexts, table)
-        if suspect.sum() <= MANY * len(self.rows):
+        if suspect.sum() <= setting.min_share * len(self.rows):
             return best, is_outlier
-        again = search_with_bounded_losses(table, contexts, len(best.row_losses))
-        found = find_outlier_rows(again.row_losses[0], again.contexts[0], table)
+        bounded = search_with_bounded_losses(table, contexts, len(best.row_losses))
+        row_losses, bounded_contexts = bounded.row_losses[0], bounded.contexts[0]
+        found = find_outlier_rows(row_losses, bounded_contexts, table)
         before = mean_of_inliers(best.row_losses, contexts, suspect, table)
-        after = mean_of_inliers(again.row_losses[0], again.contexts[0], found, table)
-        if after > CLEARER * before:
+        after = mean_of_inliers(row_losses, bounded_contexts, found, table)
+        if after > setting.max_loss_ratio * before:
             return best, is_outlier
         is_outlier[self.rows[table.row[found.numpy()]]] = True
-        return BestStart(
-            best.scale, again, find_bound(again.row_losses[0], again.contexts[0], table)
-        ), is_outlier
+        bound = find_bound(row_losses, bounded_contexts, table)
+        return BestStart(best.scale, bounded, bound), is_outlier
 
     def mark_remaining_outliers(
         self, best: BestStart, contexts: NDArray[np.intp]
     ) -> NDArray[np.bool_]:
-        """Which rows beyond those that were searched do not belong to their group, (N,), by the same test, given all contexts (m,)."""
+        """Mark outlier rows among those that were not searched, (N,), given all contexts (m,)."""
         is_outlier = np.zeros(len(self.group), dtype=bool)
         if best.bound is None:
             return is_outlier
-        large = np.bincount(self.group)[self.group] > FEW_ROWS
-        large[self.rows] = False
-        beyond, coefficients = np.flatnonzero(large), self._solve(best, best.bound)
-        for start in range(0, len(beyond), MOST_ROWS):
-            rows = beyond[start : start + MOST_ROWS]
-            losses = self._losses(
-                best, coefficients, self.x[rows], self.y.y[rows]
-            )  #                      (n, K)
+        sizes = np.bincount(self.group)
+        is_open = sizes[self.group] > settings.SEARCH.outliers.undecidable_size
+        is_open[self.rows] = False
+        remaining, coefficients = np.flatnonzero(is_open), self._solve(best, best.bound)
+        max_rows = settings.SEARCH.max_rows
+        for start in range(0, len(remaining), max_rows):
+            rows = remaining[start : start + max_rows]
+            losses = self._losses(best, coefficients, self.x[rows], self.y.y[rows])  # (n, K)
             own = losses.gather(1, torch.as_tensor(contexts[self.group[rows]])[:, None])[:, 0]
             is_outlier[rows] = are_outliers(own, losses.amin(1), best.bound).numpy()
         return is_outlier
 
-    def measure(self, n_contexts: int) -> Criteria:
-        """AIC, BIC and ICL of what was found with so many contexts."""
+    def criteria(self, n_contexts: int) -> Criteria:
+        """AIC, BIC and ICL of the best start with this number of contexts."""
         best = self.best[n_contexts]
-        return measure(self.tables[best.scale], best.found)
+        return compute_criteria(self.tables[best.scale], best.found)
 
     def extend(self, best: BestStart) -> NDArray[np.intp]:
-        """Contexts for all groups: those that were searched keep theirs, the others go to the smoother that explains them best."""
+        """Return contexts of all groups, (m,); groups that were not searched are allocated."""
         contexts = np.empty(int(self.group.max()) + 1, dtype=np.intp)
         if len(self.groups) < len(contexts):
             contexts = self.allocate(best, self.x, self.y.y, self.group, best.bound)
@@ -200,85 +242,148 @@ class SmoothSurrogate:
         group: NDArray[np.intp],
         bound: float | None = None,
     ) -> NDArray[np.intp]:
-        """The smoother that explains each of any groups best; inputs (N, ...), targets as `of` took them, and the group of each row.
+        """Return the best context of each of any groups.
 
-        With a bound, a row that is far off counts as far off and no more, neither in the choice nor in what the smoothers learn.
+        Inputs (N, ...), targets and the group of each row are as in `of`. With a bound, the losses
+        of rows are bounded, both in the fit of the models and in the choice of the context.
         """
         scores = torch.zeros(int(group.max()) + 1, best.found.losses.shape[1], dtype=torch.float64)
         coefficients = self._solve(best, bound)
-        for start in range(0, len(group), MOST_ROWS):
-            part = slice(start, start + MOST_ROWS)
-            losses = self._losses(
-                best, coefficients, x[part], y[part]
-            )  #                                  (n, K)
-            scores.index_add_(
-                0,
-                torch.as_tensor(group[part]),
-                losses if bound is None else bound_losses(losses, bound),
-            )
+        max_rows = settings.SEARCH.max_rows
+        for start in range(0, len(group), max_rows):
+            part = slice(start, start + max_rows)
+            losses = self._losses(best, coefficients, x[part], y[part])  #          (n, K)
+            losses = losses if bound is None else bound_losses(losses, bound)
+            scores.index_add_(0, torch.as_tensor(group[part]), losses)
         return scores.argmin(1).numpy()
 
     def answer(self, best: BestStart) -> Tensor:
-        """What every smoother answers to the rows that were searched, in units of `y`, (K, N', D)."""
+        """Predict the rows that were searched with every model, in units of `y`, (K, N', D)."""
         return self._features(best, self.x[self.rows]) @ self._solve(best)
 
     def _solve(self, best: BestStart, bound: float | None = None) -> Tensor:
-        """The coefficients of every smoother, (K, F, D)."""
+        """The coefficients of every model, (K, F, D)."""
         table, n_contexts = self.tables[best.scale], best.found.losses.shape[1]
-        ridge = torch.full((1,), RIDGE * max(best.error, LEAST_LOSS), dtype=table.y.dtype)
+        weights = harden(best.found.contexts, n_contexts, table.y.dtype)
         row_weight = None if bound is None else weigh_rows(best.found.row_losses, bound)
-        return solve(
-            table, harden(best.found.contexts, n_contexts, table.y.dtype), ridge, row_weight
-        )[0]
+        return solve(table, weights, ridge_at(best.found.error), row_weight)[0]
 
     def _losses(
         self, best: BestStart, coefficients: Tensor, x: NDArray[np.floating], y: NDArray[np.generic]
     ) -> Tensor:
-        """Squared error of these rows under every smoother, (n, K)."""
+        """Squared error of these rows under every model, (n, K)."""
         return (self.y.scaled(y) - self._features(best, x) @ coefficients).square().sum(-1).T
 
     def _features(self, best: BestStart, x: NDArray[np.floating]) -> Tensor:
-        return self.waves[best.scale](self.project(x))
+        return self.features[best.scale](self.project(x))
 
     def _search(self, n_contexts: int, among: Sequence[int]) -> BestStart:
-        """Search at these scales, once more at the best one where its starts do not agree, and exchange models there."""
-        look = search_seeded if self.seeded else search
-        n_starts = 1 if n_contexts == 1 else STARTS_EACH
+        """Search at these scales, with more starts at the best one if its starts disagree."""
+        setting = settings.SEARCH
+        run = search_seeded if self.seeded else search
+        n_starts = 1 if n_contexts == 1 else setting.n_starts
         found = {
-            scale: look(self.tables[scale], n_contexts, n_starts, self.generator) for scale in among
+            scale: run(self.tables[scale], n_contexts, n_starts, self.generator) for scale in among
         }
         scale = min(found, key=lambda s: float(found[s].error.min()))
-        best, table = found[scale].take(int(found[scale].error.argmin())), self.tables[scale]
-        if (found[scale].error < 1.05 * best.error).double().mean() < AGREED:
-            more = look(table, n_contexts, STARTS_MORE, self.generator)
+        errors, table = found[scale].error, self.tables[scale]
+        best = found[scale].take(int(errors.argmin()))
+        is_close = errors < setting.close_error * best.error
+        if is_close.double().mean() < setting.min_agreement:
+            more = run(table, n_contexts, setting.n_extra_starts, self.generator)
             best = min(best, more.take(int(more.error.argmin())), key=lambda f: float(f.error))
-        return BestStart(scale, exchange(table, best, self.generator) if n_contexts > 1 else best)
+        if n_contexts > 1:
+            best = split_and_merge(table, best, self.generator)
+        return BestStart(scale, best)
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """Contexts to start the fit from.
+
+    Parameters
+    ----------
+    kind
+        How they were found: `"conflict"`, `"seeded"` or `"labels"`.
+    contexts
+        The context of each group.
+    error
+        The loss that the contexts leave, 1 if they explain nothing.
+    is_trusted
+        Whether they are good enough to train from.
+    reason
+        Why, or why not, in a sentence.
+    counts
+        The losses with 1, 2, ... contexts.
+    is_outlier
+        Which rows seem to belong to another context than their group's.
+    surrogate
+        The surrogate that was searched; None if contexts come from labels or items.
+    best
+        The best start of the surrogate.
+    block
+        The context of each label, if contexts come from labels.
+    mass_variance
+        By the number of blocks of labels: the largest share of its labels' variance that the mass
+        of a block keeps.
+    """
+
+    kind: str
+    contexts: NDArray[np.intp]  #                                                   (m,)
+    error: float
+    is_trusted: bool
+    reason: str
+    counts: list[CandidateCount] = field(default_factory=list)
+    is_outlier: NDArray[np.bool_] | None = None  #                                  (N,)
+    surrogate: SmoothSurrogate | None = None
+    best: BestStart | None = None
+    block: NDArray[np.intp] | None = None  #                                        (C,)
+    mass_variance: dict[int, float] = field(default_factory=dict)
+
+    def allocate(
+        self, x: NDArray[np.floating], y: NDArray[np.generic], group: NDArray[np.intp]
+    ) -> NDArray[np.intp]:
+        """Return the context of each of any groups, by squared losses or by labels.
+
+        Only a trusted start that does not come from items can allocate.
+        """
+        if self.block is not None:
+            contexts = np.zeros(int(group.max()) + 1, dtype=np.intp)
+            contexts[group] = self.block[y]
+            return contexts
+        assert self.surrogate is not None, "there is no start to allocate by"
+        assert self.best is not None, "there is no start to allocate by"
+        return self.surrogate.allocate(self.best, x, y, group)
 
 
 def choose_rows(
     group: NDArray[np.intp], rng: np.random.Generator
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Rows of as many groups, drawn at random, as have MOST_ROWS rows together, and these groups; some rows of large ones.
+    """Draw groups until they have `SearchSettings.max_rows` rows, and return rows and groups.
+
+    Groups larger than `SearchSettings.max_rows_per_group` are represented by a part of their rows.
 
     Examples
     --------
     >>> choose_rows(np.array([0, 0, 1]), np.random.default_rng(0))
     (array([0, 1, 2]), array([0, 1]))
     """
-    size = np.minimum(np.bincount(group), MOST_ROWS_OF_A_GROUP)
+    setting = settings.SEARCH
+    size = np.minimum(np.bincount(group), setting.max_rows_per_group)
     order = rng.permutation(len(size))
-    taken = np.sort(
-        order[: max(1, int(np.searchsorted(np.cumsum(size[order]), MOST_ROWS, side="right")))]
-    )
-    is_shown = position_in_group(group, rng.permutation(len(group))) < MOST_ROWS_OF_A_GROUP
+    n_taken = int(np.searchsorted(np.cumsum(size[order]), setting.max_rows, side="right"))
+    taken = np.sort(order[: max(1, n_taken)])
+    position = position_in_group(group, rng.permutation(len(group)))
+    is_shown = position < setting.max_rows_per_group
     return np.flatnonzero(np.isin(group, taken) & is_shown), taken
 
 
 class Targets:
-    """Targets (N, D) with mean 0 and a variance of 1 in all, made from rows when they are asked for.
+    """Targets as columns (N, D) with mean 0 and variances that sum to 1, computed on demand.
 
-    Values are in units of their spread, classes are columns of zeros and ones; very many classes are thrown onto fewer columns, which keeps
-    their distances. The mean and the scale are those of `rows`.
+    Values are standardized, classes are indicator columns. Very many classes are projected onto
+    fewer columns, which approximately keeps their distances. The mean and the scale are those of
+    `rows`.
 
     Examples
     --------
@@ -288,34 +393,25 @@ class Targets:
 
     def __init__(self, y: NDArray[np.generic], n_classes: int, rows: NDArray[np.intp]) -> None:
         self.y, self.n_classes = y, n_classes
-        self.codes = torch.eye(
-            n_classes, dtype=torch.float64
-        )  #                                            (C, D)
-        if n_classes > MOST_COLUMNS:
-            draw = torch.randn(
-                n_classes,
-                MOST_COLUMNS,
-                generator=torch.Generator().manual_seed(0),
-                dtype=torch.float64,
-            )
-            self.codes = draw / MOST_COLUMNS**0.5
+        self.codes = torch.eye(n_classes, dtype=torch.float64)  #                   (C, D)
+        n_columns = settings.SEARCH.max_target_columns
+        if n_classes > n_columns:
+            generator = torch.Generator().manual_seed(0)
+            draw = torch.randn(n_classes, n_columns, generator=generator, dtype=torch.float64)
+            self.codes = draw / n_columns**0.5
         values = self._columns(y[rows])
         self.mean = values.mean(0)
-        self.scale = (
-            torch.ones_like(self.mean)
-            if n_classes
-            else values.std(0, correction=0).clamp(min=1e-12)
-        )
-        self.scale = self.scale * ((values - self.mean) / self.scale).var(
-            0, correction=0
-        ).sum().sqrt().clamp(min=1e-12)
+        deviation = values.std(0, correction=0).clamp(min=1e-12)
+        self.scale = torch.ones_like(self.mean) if n_classes else deviation
+        variance = ((values - self.mean) / self.scale).var(0, correction=0).sum()
+        self.scale = self.scale * variance.sqrt().clamp(min=1e-12)
 
     def __call__(self, rows: NDArray[np.intp] | slice) -> Tensor:
-        """The targets of these rows, (n, D)."""
+        """Return the targets of these rows, (n, D)."""
         return self.scaled(self.y[rows])
 
     def scaled(self, y: NDArray[np.generic]) -> Tensor:
-        """Any targets in the same units, (n, D)."""
+        """Return any targets in the same units, (n, D)."""
         return (self._columns(y) - self.mean) / self.scale
 
     def _columns(self, y: NDArray[np.generic]) -> Tensor:

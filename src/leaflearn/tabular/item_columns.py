@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
-from leaflearn.initialization.item_surrogate import start_from_items
+from leaflearn.initialization.items import start_from_items
 from leaflearn.tabular.column_kinds import Column, find_kind
 from leaflearn.tabular.feature_choice import are_associated_with_target
 from leaflearn.tabular.held_out import HELPS, hold_out, row_losses

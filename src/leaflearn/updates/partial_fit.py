@@ -22,7 +22,7 @@ from leaflearn.engines.fitted_state import FittedState
 from leaflearn.engines.local_models import LocalModels
 from leaflearn.engines.novelty import LIMIT
 from leaflearn.engines.parameters import Parameters
-from leaflearn.initialization.columns import as_numbers
+from leaflearn.initialization.features import as_numbers
 from leaflearn.initialization.n_contexts import CandidateCount, is_significantly_better
 from leaflearn.initialization.start import find_start
 from leaflearn.updates import settings

@@ -17,7 +17,9 @@ from leaflearn.core.allocation import Annealed, Given, Hard, Rule
 from leaflearn.core.batches import Batches
 from leaflearn.core.losses import GeneralizedCrossEntropy, Loss
 from leaflearn.engines.settings import TRAINING
-from leaflearn.initialization.start import MOST_SINGLE_ROWS, Start, find_start
+from leaflearn.initialization import settings
+from leaflearn.initialization.start import find_start
+from leaflearn.initialization.surrogate import Start
 
 LossName = Literal["auto", "gce"]
 LEAST_MAJORITY = 3  # rows in a group, for a stranger to be in the minority
@@ -54,7 +56,7 @@ class LeafAnnealed(Leaf):
         self,
         *,
         n_contexts: int | None = None,
-        n_peeked: int = MOST_SINGLE_ROWS,
+        n_peeked: int = settings.SEARCH.label_blocks.max_rows,
         n_extra: int = 0,
         loss: LossName = "auto",
     ) -> None:

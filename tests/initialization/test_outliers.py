@@ -1,19 +1,21 @@
-"""Wrong labels, wrong values and wrong rows: what a user may expect of the defaults, and of the robust options."""
+"""Wrong labels, values and rows: what the defaults find, and what the robust options change."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from leaflearn import LeafClassifier, LeafRegressor
-from leaflearn.initialization.wrong_labels import find_wrong_labels
+from leaflearn.initialization import settings
+from leaflearn.initialization.outliers import find_wrong_labels
 
 QUICK = {"max_epochs": 100, "n_init": 1, "random_state": 0}
 
 
 class Disagreement:
-    """Two annotators of opposite opinion, 100 groups of 6 rows, a curved border between two classes; some labels are slips."""
+    """Two annotators with opposite labels, 100 groups of 6 rows, a curved border, wrong labels."""
 
     def __init__(self, seed, share_wrong):
         rng = np.random.default_rng(seed)
@@ -27,7 +29,7 @@ class Disagreement:
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_wrong_labels_are_set_aside_and_shown(seed):
+def test_wrong_labels_are_excluded_and_reported(seed):
     data = Disagreement(seed, share_wrong=0.06)
     leaf = LeafClassifier(2, local_model=LogisticRegression(), random_state=0).fit(
         data.X, data.y, data.groups
@@ -37,29 +39,27 @@ def test_wrong_labels_are_set_aside_and_shown(seed):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_right_labels_are_all_kept(seed):
+def test_correct_labels_are_all_kept(seed):
     data = Disagreement(seed, share_wrong=0.0)
     assert not find_wrong_labels(data.X, data.y, data.groups, data.truth, seed=0).any()
 
 
-def test_classes_that_overlap_are_not_called_wrong():
+def test_overlapping_classes_have_no_wrong_labels():
     rng = np.random.default_rng(0)
     y = rng.integers(2, size=1000)
-    X = rng.normal(size=(1000, 2)) + 2.0 * y[:, None] * [
-        1.0,
-        0.0,
-    ]  # the best possible classifier errs on 16 % of the rows
+    # The best possible classifier is wrong on 16 % of the rows.
+    X = rng.normal(size=(1000, 2)) + 2.0 * y[:, None] * [1.0, 0.0]
     assert not find_wrong_labels(X, y, np.arange(1000) // 4, np.zeros(250, dtype=int), seed=0).any()
 
 
-def test_a_rare_class_that_the_inputs_say_little_about_is_not_called_wrong():
+def test_a_rare_class_that_inputs_hardly_predict_has_no_wrong_labels():
     rng = np.random.default_rng(0)
     y = (rng.random(1000) < 0.04).astype(int)
     X = rng.normal(size=(1000, 2)) + y[:, None] * [1.0, 0.0]
     assert not find_wrong_labels(X, y, np.arange(1000) // 4, np.zeros(250, dtype=int), seed=0).any()
 
 
-def test_a_group_in_the_wrong_context_keeps_its_rows_so_that_it_can_still_move():
+def test_a_group_in_the_wrong_context_keeps_its_rows_so_that_it_can_move():
     data = Disagreement(0, share_wrong=0.0)
     mistaken = data.truth.copy()
     mistaken[:8] = 1 - mistaken[:8]
@@ -67,7 +67,7 @@ def test_a_group_in_the_wrong_context_keeps_its_rows_so_that_it_can_still_move()
     assert not found[data.groups < 8].any()
 
 
-def test_a_wrong_label_that_was_copied_does_not_vouch_for_itself():
+def test_a_copied_wrong_label_does_not_confirm_itself():
     data = Disagreement(0, share_wrong=0.06)
     twice = [np.concatenate([values, values]) for values in (data.X, data.y)]
     groups = np.concatenate([data.groups, 100 + data.groups])
@@ -76,17 +76,18 @@ def test_a_wrong_label_that_was_copied_does_not_vouch_for_itself():
     assert found[wrong].mean() > 0.5
 
 
-def test_a_large_context_is_looked_at_in_parts_and_all_of_them_count(monkeypatch):
-    monkeypatch.setattr("leaflearn.initialization.wrong_labels.MOST_ROWS", 200)
+def test_wrong_labels_are_found_in_all_parts_of_a_large_context(monkeypatch):
+    own = replace(settings.SEARCH.wrong_labels, max_rows=200)
+    monkeypatch.setattr(settings, "SEARCH", replace(settings.SEARCH, wrong_labels=own))
     X = np.random.default_rng(0).normal(size=(1000, 1))
     wrong = (np.arange(1000) % 15 == 0) & (np.abs(X[:, 0]) > 0.5)
     y = np.where(wrong, X[:, 0] <= 0, X[:, 0] > 0).astype(int)
     found = find_wrong_labels(X, y, np.arange(1000) // 4, np.zeros(250, dtype=int), seed=0)
-    assert found[wrong].mean() > 0.8  # a single part of the five holds a fifth of them
+    assert found[wrong].mean() > 0.8  # each of the five parts has a fifth of them
     assert wrong[found].mean() > 0.8
 
 
-def test_inputs_without_any_difference_and_single_row_groups_give_nothing():
+def test_constant_inputs_and_single_row_groups_have_no_wrong_labels():
     y = np.arange(200) % 20 == 0
     assert not find_wrong_labels(
         np.zeros((200, 1)), y.astype(int), np.arange(200) // 4, np.zeros(50, dtype=int), seed=0
@@ -97,7 +98,7 @@ def test_inputs_without_any_difference_and_single_row_groups_give_nothing():
     ).any()
 
 
-def test_the_robust_loss_answers_what_most_rows_say():
+def test_the_robust_loss_predicts_the_value_of_most_rows():
     y = np.where(np.arange(100) % 10 == 0, 101.0, 1.0)  # the mean is 11
     X, groups = np.zeros((100, 1)), np.arange(100) // 5
     robust, squared = (
@@ -107,7 +108,7 @@ def test_the_robust_loss_answers_what_most_rows_say():
     assert abs(squared.predict([[0.0]])[0] - 11.0) < 3.0
 
 
-def test_networks_tell_contexts_apart_by_generalized_cross_entropy(conflict):
+def test_networks_separate_contexts_by_generalized_cross_entropy(conflict):
     leaf = LeafClassifier(loss="gce", init="random", **QUICK).fit(
         conflict.X, conflict.labels, conflict.groups
     )
@@ -117,14 +118,14 @@ def test_networks_tell_contexts_apart_by_generalized_cross_entropy(conflict):
 @pytest.mark.parametrize(
     ("estimator", "loss"), [(LeafClassifier, "robust"), (LeafRegressor, "gce")]
 )
-def test_a_loss_of_the_other_kind_is_refused(conflict, estimator, loss):
+def test_a_loss_for_other_targets_is_rejected(conflict, estimator, loss):
     target = conflict.labels if estimator is LeafClassifier else conflict.y
     with pytest.raises(ValueError, match=f"^loss='{loss}' exists, but not for "):
         estimator(loss=loss).fit(conflict.X, target, conflict.groups)
 
 
 @pytest.mark.parametrize("trim", [-0.1, 0.5, True, "a lot", float("nan")])
-def test_a_share_that_cannot_be_left_out_is_refused(conflict, trim):
+def test_an_invalid_share_to_trim_is_rejected(conflict, trim):
     with pytest.raises(
         ValueError,
         match=re.escape(
@@ -134,17 +135,16 @@ def test_a_share_that_cannot_be_left_out_is_refused(conflict, trim):
         LeafRegressor(trim=trim).fit(conflict.X, conflict.y, conflict.groups)
 
 
-def test_one_absurd_row_does_not_decide_which_context_a_new_source_has(conflict):
+def test_with_trim_one_extreme_row_does_not_determine_the_context_of_a_new_source(conflict):
     plain, trimmed = (
         LeafRegressor(local_model=LinearRegression(), trim=trim, random_state=0).fit(
             conflict.X, conflict.y, conflict.groups
         )
         for trim in (0.0, 0.2)
     )
-    X, y = conflict.X[:5], conflict.y[:5].copy()  # of a source that the fit knows well
+    X, y = conflict.X[:5], conflict.y[:5].copy()  # a source of the training data
     home = trimmed.identify(X, y).context[0]
-    spoilt = [
-        np.where(np.arange(5) == 2, value, y) for value in (-1e3, 1e3)
-    ]  # one of the two speaks for the other context
-    assert {int(trimmed.identify(X, values).context[0]) for values in spoilt} == {home}
-    assert len({int(plain.identify(X, values).context[0]) for values in spoilt}) == 2
+    # One of the two extreme values favours the other context.
+    extreme = [np.where(np.arange(5) == 2, value, y) for value in (-1e3, 1e3)]
+    assert {int(trimmed.identify(X, values).context[0]) for values in extreme} == {home}
+    assert len({int(plain.identify(X, values).context[0]) for values in extreme}) == 2
