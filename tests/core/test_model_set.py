@@ -86,7 +86,7 @@ def test_small_chains_are_stacked_and_everything_else_is_looped():
 def test_layers_that_differ_in_training_cannot_be_stacked(layer):
     with pytest.raises(
         ValueError,
-        match=r"^modules with batch norm or dropout cannot be stacked; use stacked=False$",
+        match=r"^Modules with batch norm or dropout cannot be stacked; use stacked=False\.$",
     ):
         make_model_set(lambda: nn.Sequential(nn.Linear(2, 1), layer), (2,), stacked=True)
 

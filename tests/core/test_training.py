@@ -146,8 +146,9 @@ def test_a_loss_that_explodes_names_step_epoch_and_cause():
         max_epochs=5,
     )
     message = (
-        "The loss became non-finite at step 2 (epoch 2); the likely cause is a learning rate that is too large (it is 1e+30) or targets "
-        "of a large scale: lower the one or standardise the other."
+        "The loss became non-finite at step 2 (epoch 2); the likely cause is a learning rate that "
+        "is too large (it is 1e+30) or targets of a large scale: lower the learning rate or "
+        "standardize y."
     )
     with pytest.raises(NonFiniteLossError, match=f"^{re.escape(message)}$"):
         training.run()
@@ -166,8 +167,8 @@ def test_models_that_start_non_finite_are_named_as_the_cause():
         max_epochs=5,
     )
     message = (
-        "The loss became non-finite at step 1 (epoch 1); the likely cause is local models that predict non-finite values before any "
-        "learning: look at their initial weights and the scale of X."
+        "The loss became non-finite at step 1 (epoch 1); the likely cause is local models whose "
+        "initial predictions are not finite: check their initial weights and the scale of X."
     )
     with pytest.raises(NonFiniteLossError, match=f"^{re.escape(message)}$"):
         training.run()

@@ -9,9 +9,10 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from leaflearn.core import settings as core_settings
 from leaflearn.core.allocation import RULES, Annealed, Rule, make_rule
 from leaflearn.core.losses import CrossEntropy, GeneralizedCrossEntropy, Loss
-from leaflearn.core.model_set import STACK_BELOW, Factory
+from leaflearn.core.model_set import Factory, count_parameters
 from leaflearn.core.training import Callback, Schedule
 
 SMALL_STARTS = 5  # starts of small networks, which run side by side and cost little more than one
@@ -120,4 +121,5 @@ def count_starts(n_init: int | str, factory: Factory, small_starts: int = SMALL_
     """
     if not isinstance(n_init, str):
         return n_init
-    return small_starts if sum(p.numel() for p in factory().parameters()) <= STACK_BELOW else 1
+    is_small = count_parameters(factory()) <= core_settings.TRAINING.max_stacked_parameters
+    return small_starts if is_small else 1
