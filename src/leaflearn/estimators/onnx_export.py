@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from leaflearn.engines.local_models import NetworkModels, Scaling
 from leaflearn.persistence import to_json
-from leaflearn.persistence.whole_folders import write_folder
+from leaflearn.persistence.atomic_files import write_folder
 
 INPUT = "X"
 FILE = re.compile(r"(context_\d+|all)\.onnx")
