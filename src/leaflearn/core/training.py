@@ -163,7 +163,7 @@ class Training:
     def run(self) -> Training:
         """Train until `max_epochs`, a plateau of the objective, or a callback ends it."""
         self.stopped = False
-        while self.epoch < self.max_epochs and not self.has_levelled_off() and not self.stopped:
+        while self.epoch < self.max_epochs and not self.has_reached_plateau() and not self.stopped:
             self.stopped = self.run_epoch()
         return self
 
@@ -198,7 +198,7 @@ class Training:
         self._record(value, changed, time.perf_counter() - began)
         return stop | self._notify("on_epoch")
 
-    def has_levelled_off(self) -> bool:
+    def has_reached_plateau(self) -> bool:
         """Whether the objective of the best restart has not fallen for `n_iter_no_change` epochs.
 
         Epochs count only after temperature and learning rate have come down.
