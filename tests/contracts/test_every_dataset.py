@@ -1,4 +1,4 @@
-"""Properties of every registered data set: shapes, labels, conflict, reproducible samples, no leaks.
+"""Properties of every registered data set: shapes, labels, conflict, fixed samples, no leaks.
 
 Data sets that need files are tested on small files of the same format, and on the published files
 if LEAFLEARN_DATA points to them.

@@ -144,7 +144,7 @@ def test_a_diverging_loss_raises_an_error_with_step_epoch_and_cause():
     )
     message = (
         "The loss became non-finite at step 2 (epoch 2); the likely cause is a learning rate that "
-        "is too large (it is 1e+30) or targets of a large scale: lower the learning rate or "
+        "is too large (it is 1e+30) or a large scale of y: lower the learning rate or "
         "standardize y."
     )
     with pytest.raises(NonFiniteLossError, match=f"^{re.escape(message)}$"):

@@ -292,7 +292,7 @@ class Training:
             advice = "check their initial weights and the scale of X"
         else:
             rate = self._base_rates[0]
-            cause = f"a learning rate that is too large (it is {rate:g}) or targets of a large scale"
+            cause = f"a learning rate that is too large (it is {rate:g}) or a large scale of y"
             advice = "lower the learning rate or standardize y"
         raise NonFiniteLossError(
             f"The loss became non-finite at step {self.n_steps} (epoch {self.epoch + 1}); "

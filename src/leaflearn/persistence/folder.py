@@ -30,7 +30,7 @@ RESERVED = ("format", "version", "library", "files", "sha256")  # entries that a
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")  # of a part: neither hidden nor a path
 INDENTED_LEVELS = 3  # of model.json
 ATTEMPTS = 3  # to read a folder that is being replaced
-UNEXPECTED = (  # errors that reading a wrong description may raise
+READING_ERRORS = (  # errors that reading a wrong description may raise
     *(ValueError, KeyError, TypeError, IndexError, AttributeError),
     *(OverflowError, RecursionError, RuntimeError, AssertionError),
 )
@@ -150,7 +150,7 @@ def expecting(what: str) -> Iterator[None]:
     """
     try:
         yield
-    except UNEXPECTED as error:
+    except READING_ERRORS as error:
         reason = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}".rstrip(".")
         raise ValueError(
             f"The model folder does not describe {what} ({reason}); get a fresh copy of it."

@@ -21,7 +21,8 @@ import numpy as np
 
 from leaflearn.persistence.arrays import refuse_pickle
 
-# Types of our own that a model folder may hold. Folders of version 0.1.0 use the older names.
+# Types of leaflearn that a model folder may hold. Where one moves, its new name is added here, and
+# the old one stays for the folders that have it.
 OWN_TYPES = (
     "leaflearn.engines.row_losses.ConstantModel",
     "leaflearn.core.row_losses.ConstantModel",  # 0.1.0
