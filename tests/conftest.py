@@ -1,4 +1,4 @@
-"""One thread for every test: small arrays gain nothing from more, and two threads on a busy machine lose much."""
+"""Shared fixtures. All tests run on one thread, which is fastest for small arrays."""
 
 import os
 import shutil
@@ -19,13 +19,13 @@ from linear_groups import Spy
 torch.set_num_threads(1)
 
 
-# A small table with two contexts as a file, a model of it, and the command in the same process: for the tests of the verbs.
+# For the tests of the command line: a table with two contexts as a file, a model, the command.
 
 
 @pytest.fixture
 def table(tmp_path, monkeypatch):
-    """The table as a file in an otherwise empty working folder."""
-    from strange_tables import make_table
+    """The table as a file in an empty working folder."""
+    from special_names import make_table
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("LEAFLEARN_DEBUG", raising=False)
@@ -35,9 +35,9 @@ def table(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="session")
 def fitted():
-    """A model of the table."""
+    """A model that is fitted to the table."""
     from leaflearn.tabular.table_model import TableModel
-    from strange_tables import make_table
+    from special_names import make_table
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -46,14 +46,14 @@ def fitted():
 
 @pytest.fixture
 def model(fitted, table):
-    """The same in the folder `model` beside the table."""
+    """The model, saved in the folder `model` beside the table."""
     fitted.save("model")
     return table.parent / "model"
 
 
 @pytest.fixture
 def call(capsys):
-    """Run the command; its exit code, what it printed, and what it said on standard error."""
+    """Run the command in this process; returns exit code, standard output and standard error."""
 
     from leaflearn.cli.main import run
 
@@ -67,7 +67,7 @@ def call(capsys):
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """A disk of 64 kilobytes, where the tests may mount one."""
+    """A disk of 64 kilobytes, if the tests may mount one."""
     place = tmp_path / "disk"
     place.mkdir()
     mount = shutil.which("mount")
@@ -84,11 +84,11 @@ def small_disk(tmp_path):
     subprocess.run(["umount", place], check=True)
 
 
-# Small conflicting data: two sites whose answers have opposite signs, or opposite names.
+# Small conflicting data: two contexts with opposite signs, or opposite labels.
 
 
 class Conflict:
-    """Twelve groups of ten rows; every third group is of the second context."""
+    """Twelve groups of ten rows; every third group is in the second context."""
 
     def __init__(self, seed=0):
         rng = np.random.default_rng(seed)
@@ -107,7 +107,7 @@ def conflict():
 
 @pytest.fixture(scope="session")
 def same_conflict():
-    return Conflict()  # for fixtures that live longer than a test, which may change its own
+    return Conflict()  # for fixtures of the whole session; tests must not change it
 
 
 @pytest.fixture(scope="session")
@@ -138,6 +138,6 @@ def classifier(_classifier):
 
 @pytest.fixture
 def spied():
-    """The log of what spies did."""
+    """The log of all calls of `Spy` models."""
     Spy.log = []
     return Spy.log

@@ -1,7 +1,7 @@
-"""A web server on this machine that serves bytes, well or with a fault of one's choice, and remembers what it was asked for.
+"""A local web server that serves bytes, correctly or with a chosen fault, and logs the requests.
 
-It lives in a thread. Without a fault it does what a publisher's server does: it announces sizes and dates, and gives the rest of a file to
-whoever asks for that.
+It runs in a thread. Without a fault it behaves like the server of a publisher: it sends sizes and
+dates, and supports range requests.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ DATE = 1_000_000_000.0  # when the files were last changed
 
 
 class FaultyServer:
-    """Serves `content` from memory; `faults` says for which addresses something else is to happen."""
+    """Serves `content` from memory; `faults` maps addresses to other behaviour."""
 
     def __init__(self) -> None:
         self.content: dict[str, bytes] = {}
         self.faults: dict[str, Fault] = {}
-        self.asked: list[tuple[str, str | None]] = []  # address, and the range that was asked for
+        self.asked: list[tuple[str, str | None]] = []  # address and requested range
         self.answered: list[int] = []
         self.date: float | None = DATE
-        self.released = threading.Event()  # ends what stalls
+        self.released = threading.Event()  # ends stalled responses
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.owner = self  # type: ignore[attr-defined]
         self.url = f"http://127.0.0.1:{self._server.server_port}"
@@ -44,7 +44,7 @@ class FaultyServer:
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Answers one request."""
+    """Handles one request."""
 
     owner: FaultyServer
 
@@ -52,11 +52,13 @@ class Handler(BaseHTTPRequestHandler):
         self.owner = self.server.owner  # type: ignore[attr-defined]
         self.owner.asked.append((self.path, self.headers["Range"]))
         content = self.owner.content.get(self.path, b"")
-        with suppress(BrokenPipeError, ConnectionResetError):  # the other side had enough
+        with suppress(
+            BrokenPipeError, ConnectionResetError
+        ):  # the client has closed the connection
             self.owner.faults.get(self.path, well)(self, content)
 
     def say(self, status: int, body: bytes = b"", **headers: str | int) -> None:
-        """Send an answer; underscores in the names of headers are hyphens."""
+        """Send a response; underscores in the names of headers become hyphens."""
         self.owner.answered.append(status)
         self.send_response(status)
         if self.owner.date is not None:
@@ -67,10 +69,11 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *arguments: Any) -> None:
-        """Keep quiet."""
+        """Print nothing."""
 
 
 def well(handler: Handler, content: bytes) -> None:
+    """Respond correctly."""
     span = handler.headers["Range"]
     unchanged = handler.headers["If-Range"] in (None, formatdate(handler.owner.date, usegmt=True))
     if span is None or not unchanged:
@@ -84,7 +87,7 @@ def well(handler: Handler, content: bytes) -> None:
 
 
 def give_from(start: int, claim: int | None = None) -> Fault:
-    """The rest of the file from this byte on, or a claim that it is from another one."""
+    """Send the file from byte `start` on; the header may claim another start."""
 
     def give(handler: Handler, content: bytes) -> None:
         rest = content[start:]
@@ -100,12 +103,12 @@ def give_from(start: int, claim: int | None = None) -> Fault:
 
 
 def truncate(after: int) -> Fault:
-    """Break off after so many bytes of the whole file."""
+    """Close the connection after this many bytes."""
     return lambda handler, content: handler.say(200, content[:after], Content_Length=len(content))
 
 
 def truncate_unannounced(after: int) -> Fault:
-    """Break off within a chunk, whose length is all that was announced."""
+    """Close the connection within a chunk, without a total length in the header."""
 
     def break_off(handler: Handler, content: bytes) -> None:
         handler.protocol_version = "HTTP/1.1"
@@ -116,7 +119,7 @@ def truncate_unannounced(after: int) -> Fault:
 
 
 def stall(after: int) -> Fault:
-    """Say no word more after so many bytes."""
+    """Send nothing more after this many bytes, but keep the connection open."""
 
     def wait(handler: Handler, content: bytes) -> None:
         handler.say(200, content[:after], Content_Length=len(content))
@@ -130,28 +133,28 @@ def stall_at_once(handler: Handler, content: bytes) -> None:
 
 
 def corrupt(handler: Handler, content: bytes) -> None:
-    """One byte in the middle is another one."""
+    """Change one byte in the middle."""
     middle = len(content) // 2
     wrong = content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
     handler.say(200, wrong, Content_Length=len(wrong))
 
 
 def never_stop(handler: Handler, content: bytes) -> None:
-    """Announce no length, and send for ever."""
+    """Send no length, and never stop."""
     handler.say(200)
     while True:
         handler.wfile.write(content)
 
 
 def add(more: bytes) -> Fault:
-    """Announce and send more than the file has."""
+    """Declare and send more bytes than the file has."""
     return lambda handler, content: handler.say(
         200, content + more, Content_Length=len(content + more)
     )
 
 
 def announce_nothing(handler: Handler, content: bytes) -> None:
-    """All is well, but the end of the connection is the only sign that the file has ended."""
+    """Send the file without its length, so only the end of the connection marks its end."""
     handler.say(200, content)
 
 
@@ -160,21 +163,21 @@ def ignore_range(handler: Handler, content: bytes) -> None:
 
 
 def shorten(by: int) -> Fault:
-    """Announce and send less than the file has."""
+    """Declare and send fewer bytes than the file has."""
     return lambda handler, content: handler.say(
         200, content[:-by], Content_Length=len(content) - by
     )
 
 
 def give_little(handler: Handler, content: bytes) -> None:
-    """Answer a range with its first bytes alone, and tell so."""
+    """Respond to a range request with the first bytes of the range only, and declare that."""
     handler.say(
         206, content[1000:1010], Content_Length=10, Content_Range=f"bytes 1000-1009/{len(content)}"
     )
 
 
 def ignore_if_range(handler: Handler, content: bytes) -> None:
-    """Give the rest of the file though it has changed."""
+    """Send the rest of the file although it has changed."""
     if handler.headers["Range"] is None:
         well(handler, content)
     else:
@@ -184,12 +187,12 @@ def ignore_if_range(handler: Handler, content: bytes) -> None:
 
 
 def misplace(handler: Handler, content: bytes) -> None:
-    """Answer a range with another one."""
+    """Respond to a range request with another range."""
     (give_from(7) if handler.headers["Range"] else well)(handler, content)
 
 
 def misspell(handler: Handler, content: bytes) -> None:
-    """Answer a range without saying which one."""
+    """Respond to a range request with an invalid Content-Range."""
     if handler.headers["Range"] is None:
         well(handler, content)
     else:
@@ -197,7 +200,7 @@ def misspell(handler: Handler, content: bytes) -> None:
 
 
 def date(text: str) -> Fault:
-    """All is well, but for what is said about when the file was changed."""
+    """Respond correctly, but with this text as the date of the last change."""
 
     def give(handler: Handler, content: bytes) -> None:
         handler.owner.date = None

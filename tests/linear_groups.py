@@ -1,4 +1,4 @@
-"""Groups of rows on random linear functions, and local models that can be looked into: for the tests of the refit engine."""
+"""Groups on random linear functions, and models that log their calls, to test the refit engine."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ SQUARED = SquaredRowLoss()
 
 
 def linear(seed):
-    """Least squares, whatever the seed."""
+    """Least squares; the seed is not used."""
     return LinearRegression()
 
 
 def lines(seed, sizes, n_contexts=2, noise=0.1, n_features=2):
-    """Groups of the given sizes on random linear functions, rows in random order: x, y, group, domain."""
+    """Groups on random linear functions, rows in random order; returns x, y, group, domain."""
     rng = np.random.default_rng(seed)
     domain = rng.permutation(np.arange(len(sizes)) % n_contexts)
     group = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
@@ -32,12 +32,15 @@ def lines(seed, sizes, n_contexts=2, noise=0.1, n_features=2):
 
 
 def rules(y):
-    """One of each kind."""
+    """One allocation rule of each kind."""
     return [Hard(), Sampled(0.1), Soft(0.1), Annealed(0.5 * y.var())]
 
 
 class Spy:
-    """Least squares without an intercept that remembers the rows it saw and the rows and weights it was given."""
+    """Least squares without intercept that logs the rows and weights of its calls.
+
+    The first column of the input must be the number of the row, see `numbered`.
+    """
 
     log: list = []
 
@@ -45,10 +48,7 @@ class Spy:
         self.seed = seed
 
     def fit(self, x, y, sample_weight=None):
-        self.saw, self.weight = (
-            x[:, 0].astype(int),
-            sample_weight,
-        )  # the first column is the number of the row
+        self.saw, self.weight = x[:, 0].astype(int), sample_weight
         root = np.ones(len(y)) if sample_weight is None else np.sqrt(sample_weight)
         self.coef = np.linalg.lstsq(x[:, 1:] * root[:, None], y * root, rcond=None)[0]
         Spy.log.append(("fit", self, self.saw))
@@ -60,12 +60,12 @@ class Spy:
 
 
 class PlainSpy(Spy):
-    """The same, but it takes no weights."""
+    """A spy whose `fit` has no `sample_weight`."""
 
     def fit(self, x, y):
         return super().fit(x, y)
 
 
 def numbered(x):
-    """Rows that spies can tell apart."""
+    """The input with row numbers as the first column."""
     return np.column_stack([np.arange(len(x)), x])

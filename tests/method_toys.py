@@ -1,4 +1,4 @@
-"""What several tests of methods learn from, and how."""
+"""A small domain set and an optimizer, for the tests of methods."""
 
 from functools import partial
 
@@ -12,7 +12,7 @@ QUICK = partial(adam, learning_rate=0.01, beta1=0.9)
 
 
 def clusters():
-    """Four clusters, called by their row or by their column."""
+    """Four clusters in a square; one domain labels their row, the other their column."""
     rng = np.random.default_rng(0)
     place = rng.integers(4, size=400)
     x = np.stack([place // 2, place % 2], axis=1) * 4.0 + rng.normal(scale=0.3, size=(400, 2))

@@ -1,4 +1,4 @@
-"""Groups on two lines of opposite slope, and networks fitted to them in no time: for the tests of the recipe."""
+"""Groups on two lines of opposite slope, and small networks for them, to test the recipe."""
 
 import numpy as np
 import torch
@@ -12,17 +12,15 @@ from leaflearn.engines.recipe import Recipe
 
 
 def make_data(n_groups=12, size=5):
-    """Rows and their groups, in turn on the one line and on the other."""
+    """Groups that are alternately on the one line and on the other."""
     generator = torch.Generator().manual_seed(0)
-    x, group = (
-        torch.randn(n_groups * size, 1, generator=generator),
-        torch.arange(n_groups).repeat_interleave(size),
-    )
+    x = torch.randn(n_groups * size, 1, generator=generator)
+    group = torch.arange(n_groups).repeat_interleave(size)
     return GroupedExamples(x, torch.where(group[:, None] % 2 == 0, 1.0, -1.0) * x, group)
 
 
 def fit(data=None, factory=lambda: nn.Linear(1, 1), seed=0, start=None, **settings):
-    """Two contexts, by the default recipe but for the settings."""
+    """Fit two contexts with the default recipe, except for the given settings."""
     recipe = Recipe(**{"max_epochs": 40, "learning_rate": 0.05, **settings})
     return fit_networks(
         factory,
@@ -36,7 +34,7 @@ def fit(data=None, factory=lambda: nn.Linear(1, 1), seed=0, start=None, **settin
 
 
 class Stages(Callback):
-    """Hears the stage of every epoch, and may end one."""
+    """Logs the stage of every epoch, and may end a stage."""
 
     def __init__(self, stop_in=None):
         self.heard, self.stop_in = [], stop_in

@@ -1,6 +1,7 @@
-"""Algorithm 1 of the paper, word for word: one group at a time, one model at a time. Slow, and obviously right.
+"""Algorithm 1 of the paper, literally: one group and one model at a time. Slow and simple.
 
-It shares no code with the library. Rules other than the printed one replace line 3 by their own definition of q, written out here again.
+It shares no code with the library. Rules other than that of the paper replace line 3 by their own
+definition of q, which is written out here again.
 """
 
 import math
@@ -45,7 +46,10 @@ def cross_entropy(prediction, y):
 def run_algorithm_1(
     modules, optimizer, groups, loss, rule=hard, meta_batch_size=None, progress=0.0, weights=None
 ):
-    """One pass over `groups`, a list of (x, y); `weights`, where given, is a list of row weights that sum to each group's size."""
+    """One pass over `groups`, a list of (x, y).
+
+    `weights` is an optional list of row weights, which sum to the size of each group.
+    """
     meta_batch_size = meta_batch_size or len(groups)
     pending = []  # the gradients of the groups since the last update
     for i, (x, y) in enumerate(groups, start=1):
@@ -71,14 +75,15 @@ def run_algorithm_1(
         )
         if i % meta_batch_size == 0 or i == len(groups):
             for p, *grads in zip(parameters, *pending, strict=True):
-                # At the end of the data the paper averages over the last B groups; the library, and this line, over those that are left.
+                # At the end of the data, the paper averages over the last B groups. The library,
+                # and this line, average over the groups since the last update.
                 p.grad = sum(grads) / len(pending)
             optimizer.step()
             pending = []
 
 
 def run_batched(modules, optimizer, groups):
-    """The printed rule with squared error, a group's rows at once: what the benchmark compares the library with."""
+    """The rule of the paper with squared error, all rows of a group at once; for benchmarks."""
     optimizer.zero_grad()
     for x, y in groups:
         with torch.no_grad():

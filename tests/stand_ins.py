@@ -1,4 +1,4 @@
-"""Small files in the publishers' own layouts, so that every loader is tested on machines that have no data."""
+"""Small files in the formats of the publishers, to test every loader without the real data."""
 
 import csv
 import gzip
@@ -16,7 +16,7 @@ INKS = {"Black": (20, 20, 20), "White": (235, 235, 235), "Blue": (30, 60, 200)}
 
 
 def write_all(folder: Path) -> None:
-    """Everything that any data set reads."""
+    """Write the files of all data sets."""
     write_mnist(folder / "mnist")
     write_fashion(folder / "fashion-product-images-small")
     write_cifar100(folder / "cifar-100-python")
@@ -26,7 +26,7 @@ def write_all(folder: Path) -> None:
 
 
 def write_mnist(folder: Path, n_train: int = 300, n_test: int = 100) -> None:
-    """Scikit-learn's digits, enlarged into a frame of 28 by 28."""
+    """The digits of scikit-learn, enlarged and padded to 28 by 28 pixels."""
     folder.mkdir(parents=True)
     digits = load_digits()
     images = np.zeros((len(digits.images), 28, 28), dtype=np.uint8)
@@ -44,7 +44,10 @@ def write_idx(path: Path, array) -> None:
 
 
 def write_fashion(folder: Path, n_of_each: int = 8) -> None:
-    """Products whose colour, place and ground stand for their attributes; a copy, one of another size, rows without a picture."""
+    """Products whose attributes are shown by colour, position and background.
+
+    There is also a copy of an image, one of another size, and rows without an image.
+    """
     (folder / "images").mkdir(parents=True)
     generator = np.random.default_rng(0)
     rows = [
@@ -69,23 +72,17 @@ def write_fashion(folder: Path, n_of_each: int = 8) -> None:
         rows.append(
             [number, gender, category, "-", "-", color, "Summer", 2012, "Casual", f"Thing {number}"]
         )
-        picture = np.full((80, 60, 3), 255 if gender == "Men" else 200, dtype=np.uint8)
+        image = np.full((80, 60, 3), 255 if gender == "Men" else 200, dtype=np.uint8)
         top = {"Apparel": 10, "Footwear": 45, "Accessories": 30}[category]
-        picture[top : top + 25, 10:50] = INKS[color]
-        picture = (
-            (picture.astype(int) + generator.integers(-20, 20, picture.shape))
-            .clip(0, 255)
-            .astype(np.uint8)
-        )
-        Image.fromarray(picture).save(folder / "images" / f"{number}.jpg", quality=95)
-    (folder / "images" / "1004.jpg").write_bytes(
-        (folder / "images" / "1003.jpg").read_bytes()
-    )  # a copy under another number
-    Image.open(folder / "images" / "1005.jpg").crop((0, 0, 53, 80)).save(
-        folder / "images" / "1005.jpg"
-    )
+        image[top : top + 25, 10:50] = INKS[color]
+        image = image.astype(int) + generator.integers(-20, 20, image.shape)
+        image = image.clip(0, 255).astype(np.uint8)
+        Image.fromarray(image).save(folder / "images" / f"{number}.jpg", quality=95)
+    images = folder / "images"
+    (images / "1004.jpg").write_bytes((images / "1003.jpg").read_bytes())
+    Image.open(images / "1005.jpg").crop((0, 0, 53, 80)).save(images / "1005.jpg")
     rows.append(
-        [900, "Men", "Apparel", "-", "-", "Black", "Summer", 2012, "Casual", "No picture of this"]
+        [900, "Men", "Apparel", "-", "-", "Black", "Summer", 2012, "Casual", "No image of this"]
     )
     rows.append(
         [
@@ -110,7 +107,7 @@ def write_fashion(folder: Path, n_of_each: int = 8) -> None:
 
 
 def write_cifar100(folder: Path, n_of_each: int = 4) -> None:
-    """A hundred hues of noise, in the pickles of their time."""
+    """Noise in a hundred colours, as pickles of the published format."""
     folder.mkdir(parents=True)
     generator = np.random.default_rng(0)
     for part in ("train", "test"):

@@ -1,4 +1,4 @@
-"""The page for those who have a table: its programs and its commands run, in their order, and say what the page says."""
+"""The programs and commands of docs/how-to/from-a-table.md run, and print what the page shows."""
 
 import re
 import warnings
@@ -18,7 +18,7 @@ PAGE = (Path(__file__).parents[1] / "docs" / "how-to" / "from-a-table.md").read_
 
 
 def without_numbers(lines):
-    """Lines, of which those that tell what networks answer are without their numbers."""
+    """The lines, without numbers where these are predictions of networks."""
     return [
         re.sub(r"-?\d+\.\d+", "#", line) if line.startswith("They are furthest apart") else line
         for line in lines
@@ -26,14 +26,14 @@ def without_numbers(lines):
 
 
 @pytest.fixture(autouse=True)
-def _in_a_hurry(tmp_path, monkeypatch):
+def _short_training(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(settings, "TRAINING", replace(settings.TRAINING, n_steps=100))
     monkeypatch.setattr("leaflearn.tabular.held_out.STEPS", 20)
     monkeypatch.setattr(search_settings, "SEARCH", replace(search_settings.SEARCH, scales=(1.2,)))
 
 
-def test_everything_on_the_page_runs(capsys):
+def test_all_code_on_the_page_runs(capsys):
     make_tables, in_python = re.findall(r"```python\n(.*?)```", PAGE, re.S)
     exec(make_tables, {})
     commands = [
@@ -48,7 +48,7 @@ def test_everything_on_the_page_runs(capsys):
         assert run(arguments) == 0
         printed.append(capsys.readouterr().out)
     shown = re.search(r"```\n(\d+ rows, .*?)```", PAGE, re.S).group(1).splitlines()
-    *found, _, _, intervals = shown  # two lines are of the errors, which need a longer training
+    *found, _, _, intervals = shown  # two lines show errors, which need a longer training
     assert without_numbers(printed[0].splitlines()[: len(found)]) == without_numbers(found)
     assert intervals in printed[0].splitlines()
     assert "settled" in printed[1]

@@ -1,4 +1,4 @@
-"""The package as a whole: what importing it costs, and what its front page says."""
+"""The package as a whole: cost of the import, public names, links and examples."""
 
 import re
 import runpy
@@ -19,7 +19,10 @@ ROOT = Path(__file__).parents[1]
 
 
 def test_importing_the_package_is_cheap():
-    code = "import sys, leaflearn; print(*sorted({'torch', 'sklearn', 'matplotlib', 'pandas'} & set(sys.modules)))"
+    code = (
+        "import sys, leaflearn; "
+        "print(*sorted({'torch', 'sklearn', 'matplotlib', 'pandas'} & set(sys.modules)))"
+    )
     assert (
         subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, check=True
@@ -28,7 +31,7 @@ def test_importing_the_package_is_cheap():
     )
 
 
-def test_every_public_name_can_be_had():
+def test_every_public_name_can_be_imported():
     assert all(getattr(leaflearn, name) is not None for name in leaflearn.__all__)
     with pytest.raises(
         AttributeError, match=r"^module 'leaflearn' has no attribute 'LeafTransformer'$"
@@ -43,7 +46,7 @@ def test_every_public_name_can_be_had():
         for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
     ],
 )
-def test_links_between_pages_lead_somewhere(page):
+def test_links_between_pages_have_a_target(page):
     text = (ROOT / page).read_text(encoding="utf-8")
     targets = re.findall(r"\]\((?!https?:|#)([^)#]+)", text)
     missing = [target for target in targets if not ((ROOT / page).parent / target).exists()]
@@ -51,7 +54,7 @@ def test_links_between_pages_lead_somewhere(page):
 
 
 EXAMPLES = [path.name for path in (ROOT / "examples").glob("*.py")]
-OWN_TESTS = ("with_", "worked_")  # in tests/examples, which holds them to what they find
+OWN_TESTS = ("with_", "worked_")  # these have tests of their results in tests/examples
 
 
 @pytest.mark.parametrize(
@@ -60,14 +63,13 @@ OWN_TESTS = ("with_", "worked_")  # in tests/examples, which holds them to what 
 def test_examples_are_short_and_run(example, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", [example])
-    monkeypatch.setattr(
-        settings, "TRAINING", replace(settings.TRAINING, n_steps=100)
-    )  # to see that it runs, not what it finds
+    short = replace(settings.TRAINING, n_steps=100)  # only check that it runs
+    monkeypatch.setattr(settings, "TRAINING", short)
     path = ROOT / "examples" / example
     assert len(path.read_text(encoding="utf-8").splitlines()) <= 80
-    with patch.dict(DATASETS), patch.dict(METHODS):  # what an example registers is gone afterwards
+    with patch.dict(DATASETS), patch.dict(METHODS):  # remove what an example registers
         runpy.run_path(str(path), run_name="__main__")
     assert capsys.readouterr().out
     assert list(tmp_path.iterdir()) or not example.startswith("plot_"), (
-        "a plot_ example leaves a picture behind"
+        "a plot_ example writes an image"
     )

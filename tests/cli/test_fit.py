@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from leaflearn.cli.main import run
 from leaflearn.tabular.table_model import TableModel
-from strange_tables import STRANGE, make_table
+from special_names import SPECIAL_NAMES, make_table
 
 FIT = ["--target", "effect", "--group", "source", "--local-model", "linear"]
 ONE = [*FIT, "--contexts", "1"]
@@ -109,7 +109,7 @@ def test_json_for_programs(table, call):
         answer["warnings"],
     ) == ("regression", 80, 10, 2, [])
     assert {group["group"] for context in answer["contexts"] for group in context["groups"]} == set(
-        STRANGE
+        SPECIAL_NAMES
     )
     assert answer["features"] == [{"name": "dose", "column": "dose"}]
     held_out = answer["held_out"]

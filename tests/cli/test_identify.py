@@ -8,7 +8,7 @@ import pandas
 import pytest
 
 from leaflearn.tabular.table_model import TableModel
-from strange_tables import make_table
+from special_names import make_table
 
 pytestmark = pytest.mark.usefixtures("model")
 NEW = ["new A", "new B", "\x1b[31mC", "new D"]

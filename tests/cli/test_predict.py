@@ -7,7 +7,7 @@ import pandas
 import pytest
 
 from leaflearn.tabular.table_model import TableModel
-from strange_tables import STRANGE, make_table
+from special_names import SPECIAL_NAMES, make_table
 
 pytestmark = pytest.mark.usefixtures("model")
 WAYS = "--context K, --support FEW, --each or --by-group"
@@ -91,7 +91,7 @@ def test_the_contexts_of_training(table, call):
     assert call("predict", "model", "table.csv", "--by-group", "-o", "out.parquet")[0] == 0
     out = pandas.read_parquet("out.parquet")
     assert out["context"].tolist() == [
-        int(i % 3 == 0) for i in range(len(STRANGE)) for _ in range(8)
+        int(i % 3 == 0) for i in range(len(SPECIAL_NAMES)) for _ in range(8)
     ]
     assert out["source"].tolist() == make_table()["source"].tolist()
     assert out["prediction"].dtype == float

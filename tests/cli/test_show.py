@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from strange_tables import STRANGE
+from special_names import SPECIAL_NAMES
 
 
 @pytest.mark.usefixtures("model")
@@ -35,7 +35,7 @@ def test_json(call):
         "linear",
     )
     assert {group["group"] for context in answer["contexts"] for group in context["groups"]} == set(
-        STRANGE
+        SPECIAL_NAMES
     )
     assert len(answer["training_data"]["sha256"]) == 64
     assert set(answer["files"]) == {"fitted.safetensors", "local-models.skops", "preparation.skops"}

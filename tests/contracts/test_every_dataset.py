@@ -1,6 +1,7 @@
-"""What holds for every data set of the registry: shapes, labels, conflict, repeatable samples, a clean test part, no truth in the batches.
+"""Properties of every registered data set: shapes, labels, conflict, fixed samples, no leaks.
 
-Sets that need files are tested on small files of the same layout, and on the publishers' own where LEAFLEARN_DATA points to them.
+Data sets that need files are tested on small files of the same format, and on the published files
+if LEAFLEARN_DATA points to them.
 """
 
 import dataclasses
@@ -20,11 +21,11 @@ from leaflearn.benchmark.datasets.streaming import BilevelSampler
 from leaflearn.core.batches import Batches
 
 KINDS = ["stand-in", "published"]
-MAX_ROWS = 600  # for what is slow: neighbours among pictures
+MAX_ROWS = 600  # to limit the time of nearest neighbors
 
 
 def make(name):
-    """The domain set, by pictures where it could also be features."""
+    """The domain set, with raw images as inputs where there is a choice."""
     entry = DATASETS[name]
     options = (
         {"inputs": "pictures"} if "inputs" in inspect.signature(entry.factory).parameters else {}
@@ -63,7 +64,7 @@ def data(request, stand_in_folder):
 
 
 def parts(data):
-    """Train and test examples of each domain; of a source without end, a thousand draws."""
+    """Train and test examples of each domain; a thousand draws if the source is infinite."""
     for domain in data:
         train = (
             domain.train
@@ -74,7 +75,7 @@ def parts(data):
 
 
 def some(examples):
-    """Inputs, flat, and targets of at most MAX_ROWS rows, spread over the table."""
+    """Flat inputs and targets of at most MAX_ROWS random rows."""
     rows = np.random.default_rng(0).permutation(len(examples))[:MAX_ROWS]
     return examples.x[rows].reshape(len(rows), -1), examples.y[rows]
 
@@ -87,14 +88,14 @@ def test_shapes_agree(data):
         assert np.isfinite(train.y).all()
 
 
-def test_inputs_have_a_scale_that_networks_can_learn_from(data):
+def test_inputs_have_a_scale_that_suits_networks(data):
     for train, _ in parts(data):
         x, _ = some(train)
         assert 0.01 < x.std() < 20
         assert abs(x.mean()) < 20
 
 
-def test_labels_are_numbers_of_classes_and_every_class_is_in_use(data):
+def test_labels_are_class_numbers_and_every_class_occurs(data):
     if data.classes is None:
         assert all(np.issubdtype(train.y.dtype, np.floating) for train, _ in parts(data))
         return
@@ -107,11 +108,14 @@ def test_labels_are_numbers_of_classes_and_every_class_is_in_use(data):
         assert set(np.unique(test.y)) <= set(np.unique(train.y))
 
 
-def test_the_domains_really_conflict(data):
-    """The same input has another answer; where no two domains share an input, whoever has learnt one is wrong about the others."""
+def test_the_domains_conflict(data):
+    """Domains with the same inputs have different targets.
+
+    Where inputs differ, a model of one domain has a larger error on the others than their own.
+    """
     if data.shares_inputs:
-        answers = [train.y for train, _ in parts(data)]
-        assert all(np.mean(one != other) > 0.3 for one, other in itertools.combinations(answers, 2))
+        targets = [train.y for train, _ in parts(data)]
+        assert all(np.mean(one != other) > 0.3 for one, other in itertools.combinations(targets, 2))
         return
     learner = KNeighborsRegressor(3) if data.classes is None else KNeighborsClassifier(1)
     samples = [(some(train), some(test)) for train, test in parts(data)]
@@ -119,14 +123,14 @@ def test_the_domains_really_conflict(data):
     for d, (train, _) in enumerate(samples):
         learner.fit(*train)
         for other, (_, (x, y)) in enumerate(samples):
-            answers = learner.predict(x)
+            prediction = learner.predict(x)
             error[d, other] = (
-                np.sqrt(np.mean((answers - y) ** 2))
+                np.sqrt(np.mean((prediction - y) ** 2))
                 if data.classes is None
-                else np.mean(answers != y)
+                else np.mean(prediction != y)
             )
     for d in range(len(samples)):
-        others = np.delete(error[:, d], d)  # what learners of other domains make of this one
+        others = np.delete(error[:, d], d)  # of models of the other domains on this one
         assert others.min() > 1.25 * error[d, d] + 0.02
 
 
@@ -141,8 +145,8 @@ def test_the_same_seed_gives_the_same_sample(data):
     assert not np.array_equal(first.x, other.x)
 
 
-def test_the_data_set_itself_never_changes(data):
-    """A split or a colour that is drawn is part of the data: made again, it is the same."""
+def test_the_data_set_is_the_same_each_time_it_is_made(data):
+    """Random splits and colours are part of the data."""
     again = make(data.name.split(" ")[0])
     for (train, test), (train_again, test_again) in zip(parts(data), parts(again), strict=True):
         assert all(
@@ -151,10 +155,10 @@ def test_the_data_set_itself_never_changes(data):
         assert all(np.array_equal(a, b) for a, b in zip(some(test), some(test_again), strict=True))
 
 
-def test_no_test_input_was_trained_on(data):
-    """By content, over all domains."""
+def test_no_test_input_is_in_the_training_part(data):
+    """Compared by content, over all domains."""
     if not all(isinstance(domain.train, Examples) for domain in data):
-        return  # drawn from an interval: the grid that it is tested on has no share in that
+        return  # drawn from an interval, tested on a grid
     trained = {
         fingerprint
         for train in distinct(domain.train.x for domain in data)
@@ -178,7 +182,7 @@ def fingerprints(x):
     return (hash(row.tobytes()) for row in stored)
 
 
-def test_the_truth_is_absent_from_what_a_learner_gets(data):
+def test_samples_and_batches_hold_no_true_domains(data):
     sample, _ = sample_groups(data, n_groups=5, random_state=0)
     assert type(sample) is GroupedSample
     assert sample._fields == ("x", "y", "groups")
@@ -197,7 +201,7 @@ def test_the_truth_is_absent_from_what_a_learner_gets(data):
     assert len(truth.domain) == batches.n_groups == 4
 
 
-def test_it_says_what_it_is(data):
+def test_the_registry_describes_the_data_set(data):
     entry = DATASETS[data.name.split(" ")[0]]
     assert entry.summary.endswith(".")
     if entry.files:

@@ -1,4 +1,4 @@
-"""What every method of the table must do, whatever it is."""
+"""Properties of every registered method."""
 
 import numpy as np
 import pytest
@@ -54,14 +54,12 @@ def test_learning_lowers_the_loss(name, kind):
     method, sampler = prepared(name, kind)
     losses = run(method, sampler, epochs=4)
     assert np.isfinite(losses).all()
-    first = (
-        1 if name == "label-prop" else 0
-    )  # which has only the given labels to learn at first, and takes others over from then on
+    first = 1 if name == "label-prop" else 0  # it learns from the given labels only at first
     assert losses[-1] < losses[first]
 
 
 @pytest.mark.parametrize(("name", "kind"), CASES)
-def test_answers_have_a_context_in_the_middle(name, kind):
+def test_predictions_have_one_entry_per_row_context_and_output(name, kind):
     method, sampler = prepared(name, kind)
     run(method, sampler)
     x = torch.as_tensor(np.asarray(sampler.domains.domains[0].test.x[:7]), dtype=torch.float32)
@@ -76,7 +74,7 @@ def test_answers_have_a_context_in_the_middle(name, kind):
 
 
 @pytest.mark.parametrize(("name", "kind"), CASES)
-def test_same_seed_same_run_and_another_seed_another(name, kind):
+def test_the_same_seed_gives_the_same_run_and_another_seed_another(name, kind):
     x = torch.as_tensor(
         np.asarray(DATASETS[KINDS[kind]]().domains[0].test.x[:5]), dtype=torch.float32
     )
@@ -90,7 +88,7 @@ def test_same_seed_same_run_and_another_seed_another(name, kind):
 
 
 @pytest.mark.parametrize(("name", "kind"), CASES)
-def test_a_state_that_was_put_back_goes_on_the_same_way(name, kind):
+def test_a_loaded_state_continues_the_same_run(name, kind):
     whole, sampler = prepared(name, kind)
     run(whole, sampler)
     state = whole.state_dict()
@@ -105,7 +103,7 @@ def test_a_state_that_was_put_back_goes_on_the_same_way(name, kind):
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_only_what_is_declared_is_told(name):
+def test_methods_see_only_what_they_declare(name):
     truth = Truth(domain=np.array([0, 1]), names=("a", "b"), label_sets=np.array([[0, 1], [0, 1]]))
     told = tell(make_method(name), truth)
     sees = METHODS[name].sees
@@ -116,12 +114,12 @@ def test_only_what_is_declared_is_told(name):
     assert (told.label_sets is not None) == ("label_set" in sees)
 
 
-def test_only_methods_that_are_called_oracles_see_anything():
+def test_only_oracles_see_any_truth():
     assert {name for name, method in METHODS.items() if method.sees} == {"mtl-oracle", "mll-oracle"}
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_the_global_generator_is_left_alone(name):
+def test_the_global_random_state_does_not_change(name):
     kind = sorted(METHODS[name].claims)[0]
     torch.manual_seed(3)
     before = torch.get_rng_state()
@@ -131,6 +129,6 @@ def test_the_global_generator_is_left_alone(name):
     assert torch.equal(torch.get_rng_state(), before)
 
 
-def test_an_unknown_method_gets_one_sentence():
+def test_an_unknown_method_is_refused():
     with pytest.raises(ValueError, match=r"^method 'leav' is not known; choose one of .*leaf.*\.$"):
         make_method("leav")

@@ -1,4 +1,4 @@
-"""What every allocation rule in the registry promises."""
+"""Properties of every registered allocation rule."""
 
 import pytest
 import torch
@@ -18,12 +18,12 @@ def weigh(rule, scores, progress=0.4, seed=0):
     )
 
 
-def test_a_clear_winner_gets_the_group(rule):
+def test_a_group_goes_to_the_model_with_a_much_lower_score(rule):
     scores = torch.full((3, 4), 1000.0).scatter_(1, torch.tensor([[2], [0], [3]]), 0.0)
     torch.testing.assert_close(weigh(rule, scores).argmax(1), torch.tensor([2, 0, 3]))
 
 
-def test_a_lower_score_never_weighs_less(rule):
+def test_a_lower_score_never_has_a_lower_weight(rule):
     scores = torch.tensor([[0.0, 1.0, 2.0]]).expand(20_000, 3)
     mean = rule(
         scores, torch.ones(20_000), torch.arange(20_000), 0.4, torch.Generator().manual_seed(0)
@@ -41,7 +41,7 @@ def test_the_same_seed_gives_the_same_weights(rule):
     assert torch.equal(weigh(rule, scores), weigh(rule, scores))
 
 
-def test_restarts_do_not_see_each_other(rule):
+def test_restarts_are_independent(rule):
     scores = torch.rand(2, 5, 3)
     changed = torch.stack([scores[0], scores[1] + torch.rand(5, 3)])
     torch.testing.assert_close(weigh(rule, scores)[0], weigh(rule, changed)[0])

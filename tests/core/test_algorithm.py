@@ -1,3 +1,5 @@
+"""The step agrees with the literal Algorithm 1, and has the properties of the paper."""
+
 import copy
 import itertools
 import math
@@ -40,7 +42,7 @@ def make_modules(n, n_outputs, seed=0):
 
 
 def make_batches(n_outputs, loss, weighted=False, seed=1):
-    """Groups in a mixed row order."""
+    """Groups of different sizes, rows in random order."""
     generator = torch.Generator().manual_seed(seed)
     group = torch.arange(len(SIZES)).repeat_interleave(torch.tensor(SIZES))
     group = group[torch.randperm(len(group), generator=generator)]
@@ -73,7 +75,7 @@ def parameters_of(modules):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("rule", RULES)
-def test_three_steps_equal_the_literal_algorithm(rule, task, weighted, model_set):
+def test_three_steps_agree_with_the_literal_algorithm(rule, task, weighted, model_set):
     library_rule, literal_rule, progress = RULES[rule]
     loss, literal_loss, n_outputs = TASKS[task]
     batches = make_batches(n_outputs, loss, weighted)
@@ -102,7 +104,7 @@ def test_three_steps_equal_the_literal_algorithm(rule, task, weighted, model_set
 
 
 def test_the_literal_algorithm_updates_after_every_meta_batch_and_at_the_end():
-    """Six groups in meta-batches of four: the library's loop takes the same two steps."""
+    """Six groups in meta-batches of four are two steps of the library."""
     loss = SquaredError()
     whole = make_batches(1, loss)
     literal = make_modules(2, 1)
@@ -131,7 +133,7 @@ def test_the_literal_algorithm_updates_after_every_meta_batch_and_at_the_end():
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_full_batch_hard_run_never_increases_the_empirical_error(seed):
+def test_hard_allocation_on_all_groups_never_increases_the_empirical_error(seed):
     loss = SquaredError()
     batches = make_batches(1, loss, seed=seed)
     models = StackedModels(make_modules(2, 1, seed), (2,))
@@ -141,7 +143,7 @@ def test_full_batch_hard_run_never_increases_the_empirical_error(seed):
     assert errors[-1] < 0.9 * errors[0]
 
 
-def test_hard_choice_is_the_most_likely_model_under_gaussian_noise():
+def test_hard_selects_the_most_likely_model_under_gaussian_noise():
     batches, models = make_batches(1, SquaredError()), LoopedModels(make_modules(3, 1), (3,))
     with torch.no_grad():
         likelihood = (
@@ -152,10 +154,10 @@ def test_hard_choice_is_the_most_likely_model_under_gaussian_noise():
     ).argmax(1)
     chosen = Hard()(score(models, batches, SquaredError()), batches.sizes).argmax(1)
     assert chosen.tolist() == best.tolist()
-    assert len(set(best.tolist())) > 1, "the test says nothing if one model wins every group"
+    assert len(set(best.tolist())) > 1, "the test needs more than one model that is selected"
 
 
-def test_hard_choice_is_the_most_likely_model_under_categorical_labels():
+def test_hard_selects_the_most_likely_model_of_categorical_labels():
     batches, models = make_batches(4, CrossEntropy()), LoopedModels(make_modules(3, 4), (3,))
     with torch.no_grad():
         likelihood = torch.distributions.Categorical(logits=models(batches.x)).log_prob(
@@ -166,11 +168,11 @@ def test_hard_choice_is_the_most_likely_model_under_categorical_labels():
     ).argmax(1)
     chosen = Hard()(score(models, batches, CrossEntropy()), batches.sizes).argmax(1)
     assert chosen.tolist() == best.tolist()
-    assert len(set(best.tolist())) > 1, "the test says nothing if one model wins every group"
+    assert len(set(best.tolist())) > 1, "the test needs more than one model that is selected"
 
 
 @pytest.mark.parametrize("rule", [Hard(), Soft(0.5), Annealed(0.5)])
-def test_permuting_the_models_permutes_everything(rule):
+def test_permuting_the_models_permutes_scores_weights_and_parameters(rule):
     loss, order = SquaredError(), [2, 0, 1]
     batches, modules = make_batches(1, loss), make_modules(3, 1)
     models, permuted = (
@@ -187,8 +189,8 @@ def test_permuting_the_models_permutes_everything(rule):
     )
 
 
-def test_relabelling_the_groups_changes_nothing():
-    loss, order = SquaredError(), torch.tensor([4, 2, 0, 5, 1, 3])  # group i is now called order[i]
+def test_renumbering_the_groups_changes_nothing():
+    loss, order = SquaredError(), torch.tensor([4, 2, 0, 5, 1, 3])  # group i becomes order[i]
     batches = make_batches(1, loss)
     renamed = Batches(batches.x, batches.y, order[batches.group])
     models, other = LoopedModels(make_modules(3, 1), (3,)), LoopedModels(make_modules(3, 1), (3,))
@@ -198,17 +200,17 @@ def test_relabelling_the_groups_changes_nothing():
     torch.testing.assert_close(parameters_of(models.modules()), parameters_of(other.modules()))
 
 
-def test_losers_batch_norm_statistics_stay_untouched():
+def test_batch_norm_statistics_of_models_without_groups_do_not_change():
     torch.manual_seed(0)
     modules = [nn.Sequential(nn.Linear(2, 4), nn.BatchNorm1d(4), nn.Linear(4, 1)) for _ in range(2)]
-    nn.init.constant_(modules[1][2].bias, 100.0)  # never wins
+    nn.init.constant_(modules[1][2].bias, 100.0)  # never selected
     models, batches = LoopedModels(modules, (2,)), make_batches(1, SquaredError())
     step(models, batches, SquaredError(), Hard(), sgd(models.parameters()))
     assert modules[0][1].num_batches_tracked == 1
     assert modules[1][1].num_batches_tracked == 0
 
 
-def test_a_model_that_wins_a_single_row_can_have_batch_norm():
+def test_a_model_with_batch_norm_can_learn_from_a_single_row():
     modules = [nn.Sequential(nn.Linear(2, 4), nn.BatchNorm1d(4), nn.Linear(4, 1)) for _ in range(2)]
     models = LoopedModels(modules, (2,))
     batches = Batches(torch.randn(1, 2), torch.randn(1, 1), torch.tensor([0]))
@@ -218,9 +220,9 @@ def test_a_model_that_wins_a_single_row_can_have_batch_norm():
 
 
 @pytest.mark.parametrize("model_set", [LoopedModels, StackedModels])
-def test_an_idle_model_still_feels_momentum_and_weight_decay(model_set):
+def test_weight_decay_applies_to_models_without_groups(model_set):
     modules = [nn.Linear(1, 1), nn.Linear(1, 1)]
-    nn.init.constant_(modules[1].bias, 100.0)  # never wins
+    nn.init.constant_(modules[1].bias, 100.0)  # never selected
     models = model_set(modules, (2,))
     idle = parameters_of(models.modules()[1:])
     batches = Batches(torch.zeros(2, 1), torch.zeros(2, 1), torch.tensor([0, 1]))
@@ -234,8 +236,8 @@ def test_an_idle_model_still_feels_momentum_and_weight_decay(model_set):
     torch.testing.assert_close(parameters_of(models.modules()[1:]), idle * (1 - 0.1 * 0.5))
 
 
-def test_a_group_counts_once_whatever_its_size():
-    """Nine rows at 1 and one row at -1: the best constant for their two groups lies in the middle."""
+def test_a_group_counts_once_regardless_of_its_size():
+    """Nine rows at 1 in one group, one row at -1 in another: the best constant is 0."""
     x, y, group = torch.zeros(10, 1), torch.ones(10, 1), torch.zeros(10, dtype=torch.long)
     y[9], group[9] = -1.0, 1
     models = LoopedModels([nn.Linear(1, 1)], (1,))
@@ -245,7 +247,7 @@ def test_a_group_counts_once_whatever_its_size():
     assert models(torch.zeros(1, 1)).item() == pytest.approx(0.0, abs=1e-6)
 
 
-def test_objective_and_one_pass_step_agree():
+def test_objective_and_step_in_one_pass_agree():
     loss, batches = SquaredError(), make_batches(1, SquaredError(), weighted=True)
     models = StackedModels(make_modules(6, 1), (2, 3))
     weights = Soft(0.5)(score(models, batches, loss), batches.sizes)
@@ -256,7 +258,7 @@ def test_objective_and_one_pass_step_agree():
     )
 
 
-def test_identify_is_the_posterior_of_the_scores():
+def test_identify_is_the_softmax_of_the_scores_and_changes_no_parameter():
     loss, batches = SquaredError(), make_batches(1, SquaredError())
     models = LoopedModels(make_modules(3, 1), (3,))
     before = parameters_of(models.modules()).clone()
@@ -265,16 +267,16 @@ def test_identify_is_the_posterior_of_the_scores():
     torch.testing.assert_close(parameters_of(models.modules()), before, rtol=0, atol=0)
 
 
-class Rows:
-    """Stands in for local models: what each answers to each row is written down."""
+class FixedPredictions:
+    """A model set with given predictions."""
 
     one_pass = False
 
-    def __init__(self, answers):
-        self.answers, self.shape = answers, (len(answers),)
+    def __init__(self, predictions):
+        self.predictions, self.shape = predictions, (len(predictions),)
 
     def __call__(self, x):
-        return self.answers
+        return self.predictions
 
     def train(self, mode):
         pass
@@ -291,7 +293,7 @@ def literal_trimmed_score(losses, group, weight, trim):
 
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("trim", [0.0, 0.2, 0.34, 0.49])
-def test_a_trimmed_score_leaves_out_each_models_worst_rows_of_each_group(trim, weighted):
+def test_a_trimmed_score_leaves_out_the_largest_losses_of_each_model_and_group(trim, weighted):
     loss, batches = SquaredError(), make_batches(1, SquaredError(), weighted)
     models = LoopedModels(make_modules(3, 1), (3,))
     losses = loss(models(batches.x), batches.y).detach()
@@ -302,24 +304,24 @@ def test_a_trimmed_score_leaves_out_each_models_worst_rows_of_each_group(trim, w
     )
 
 
-def test_trimming_treats_restarts_apart():
+def test_restarts_are_trimmed_separately():
     loss, batches = SquaredError(), make_batches(1, SquaredError())
     modules = make_modules(6, 1)
     together = score(StackedModels(modules, (2, 3)), batches, loss, trim=0.34)
-    apart = [
+    separate = [
         score(LoopedModels(part, (3,)), batches, loss, trim=0.34)
         for part in (modules[:3], modules[3:])
     ]
-    torch.testing.assert_close(together, torch.stack(apart))
+    torch.testing.assert_close(together, torch.stack(separate))
 
 
-@pytest.mark.parametrize("absurd", [1e3, 1e9])
-def test_one_absurd_row_of_five_does_not_move_its_context_where_a_fifth_is_left_out(absurd):
-    """Four rows at 0 and one far beyond 1: the models that answer 0 and 1 both find it absurd, and the squared error prefers the second."""
-    models = Rows(torch.tensor([0.0, 1.0])[:, None, None].expand(2, 5, 1))
+@pytest.mark.parametrize("outlier", [1e3, 1e9])
+def test_an_outlier_does_not_decide_the_context_of_a_trimmed_group(outlier):
+    """Four rows at 0 and an outlier: without trimming, a model at 1 scores better than one at 0."""
+    models = FixedPredictions(torch.tensor([0.0, 1.0])[:, None, None].expand(2, 5, 1))
     batches = Batches(
         torch.zeros(5, 1),
-        torch.tensor([[0.0], [0.0], [absurd], [0.0], [0.0]]),
+        torch.tensor([[0.0], [0.0], [outlier], [0.0], [0.0]]),
         torch.zeros(5, dtype=torch.long),
     )
     assert score(models, batches, SquaredError()).argmin(-1).tolist() == [1]
@@ -329,7 +331,7 @@ def test_one_absurd_row_of_five_does_not_move_its_context_where_a_fifth_is_left_
 
 
 @pytest.mark.parametrize("model_set", [LoopedModels, StackedModels])
-def test_a_trimmed_step_allocates_by_the_trimmed_score_and_learns_from_all_rows(model_set):
+def test_a_trimmed_step_allocates_by_trimmed_scores_and_learns_from_all_rows(model_set):
     loss, batches = SquaredError(), make_batches(1, SquaredError())
     modules = make_modules(3, 1)
     trimmed = score(LoopedModels(modules, (3,)), batches, loss, trim=0.34)

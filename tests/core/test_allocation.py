@@ -16,7 +16,7 @@ def test_weights_of_every_rule_sum_to_one(name, progress):
     torch.testing.assert_close(weights.sum(-1), torch.ones(2, 5))
 
 
-def test_sampling_follows_the_posterior():
+def test_sampled_contexts_follow_the_posterior():
     scores = torch.tensor([[0.0, 0.5, 2.0]]).expand(40_000, 3)
     share = Sampled(0.7)(
         scores, torch.ones(40_000), generator=torch.Generator().manual_seed(0)
@@ -25,7 +25,7 @@ def test_sampling_follows_the_posterior():
     torch.testing.assert_close(share, expected, atol=4 * 0.5 / 200, rtol=0)  # four standard errors
 
 
-def test_soft_weighs_summed_losses_and_annealed_mean_losses():
+def test_soft_uses_summed_losses_and_annealed_uses_mean_losses():
     scores, sizes = torch.tensor([[0.0, 6.0]]), torch.tensor([3.0])
     torch.testing.assert_close(Soft(2.0)(scores, sizes), torch.softmax(-scores / 2, 1))
     torch.testing.assert_close(
@@ -33,7 +33,7 @@ def test_soft_weighs_summed_losses_and_annealed_mean_losses():
     )
 
 
-def test_annealing_cools_linearly_and_ends_hard():
+def test_the_annealed_temperature_falls_linearly_and_the_rule_ends_hard():
     rule = Annealed(0.8, until=0.75)
     assert rule.temperature(0.0) == 0.8
     assert rule.temperature(0.375) == pytest.approx(0.4)
@@ -42,7 +42,7 @@ def test_annealing_cools_linearly_and_ends_hard():
     assert not torch.equal(rule(scores, sizes, progress=0.74), Hard()(scores, sizes))
 
 
-def test_every_restart_may_have_its_own_temperature():
+def test_restarts_may_have_different_temperatures():
     scores = torch.tensor([[0.0, 1.0]]).expand(2, 1, 2)
     hot, cold = Annealed(torch.tensor([5.0, 0.1])[:, None, None])(
         scores, torch.ones(1), progress=0.0
@@ -51,14 +51,14 @@ def test_every_restart_may_have_its_own_temperature():
     assert cold[0, 0] > 0.99
 
 
-def test_given_looks_groups_up_by_their_id():
+def test_given_selects_contexts_by_group_id():
     weights = Given(torch.tensor([2, 0, 1]))(
         torch.rand(4, 2, 3), torch.ones(2), torch.tensor([2, 0])
     )
     assert weights.argmax(-1).tolist() == [[1, 2]] * 4
 
 
-def test_a_diverged_restart_does_not_break_the_others():
+def test_a_diverged_restart_does_not_affect_the_others():
     scores = torch.tensor([[[float("nan"), 1.0]], [[0.0, 9.0]]])
     for name in RULES:
         weights = make_rule(name, 0.1)(

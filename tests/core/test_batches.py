@@ -8,7 +8,7 @@ from leaflearn.core.batches import Batches, GroupedExamples, balance
 
 @st.composite
 def grouped(draw):
-    """Ragged groups whose rows lie in any order; x numbers the rows."""
+    """Groups of different sizes, rows in random order; x is the number of the row."""
     sizes = draw(st.lists(st.integers(1, 9), min_size=1, max_size=12))
     group = torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes))
     group = group[
@@ -22,7 +22,7 @@ def grouped(draw):
 
 @given(data=grouped(), groups_per_step=st.integers(1, 15), seed=st.integers(0, 9))
 @settings(deadline=None, max_examples=60)
-def test_an_epoch_shows_every_row_once_beside_its_own_group(data, groups_per_step, seed):
+def test_an_epoch_has_every_row_once_with_its_own_group(data, groups_per_step, seed):
     seen_rows, seen_groups = [], []
     for batches in data.meta_batches(groups_per_step, torch.Generator().manual_seed(seed)):
         assert 1 <= batches.n_groups <= groups_per_step
@@ -36,12 +36,12 @@ def test_an_epoch_shows_every_row_once_beside_its_own_group(data, groups_per_ste
 
 @given(data=grouped(), cap=st.integers(1, 4))
 @settings(deadline=None, max_examples=40)
-def test_large_groups_show_a_sample_and_keep_their_mass(data, cap):
+def test_large_groups_are_subsampled_and_weights_sum_to_the_sample_size(data, cap):
     for batches in data.meta_batches(3, torch.Generator().manual_seed(0), rows_per_group=cap):
         assert torch.equal(batches.sizes.long(), data.sizes[batches.group_id].clamp(max=cap))
         assert len(set(batches.index.tolist())) == len(batches.index)
-        mass = torch.zeros(batches.n_groups).index_add_(0, batches.group, batches.weight)
-        torch.testing.assert_close(mass, batches.sizes)
+        total = torch.zeros(batches.n_groups).index_add_(0, batches.group, batches.weight)
+        torch.testing.assert_close(total, batches.sizes)
 
 
 def test_the_sample_of_a_large_group_changes_with_the_epoch():
@@ -55,7 +55,7 @@ def test_the_sample_of_a_large_group_changes_with_the_epoch():
     assert set(first) != set(second)
 
 
-def test_groups_are_reshuffled_each_epoch():
+def test_groups_are_shuffled_in_each_epoch():
     data = GroupedExamples(torch.zeros(50, 1), torch.zeros(50, 1), torch.arange(50))
     generator = torch.Generator().manual_seed(0)
     first, second = (
@@ -67,7 +67,7 @@ def test_groups_are_reshuffled_each_epoch():
 
 @given(data=grouped(), rows_at_once=st.integers(1, 30))
 @settings(deadline=None, max_examples=30)
-def test_chunks_show_all_rows_in_order_with_whole_group_weights(data, rows_at_once):
+def test_chunks_have_all_rows_in_order_with_the_weights_of_whole_groups(data, rows_at_once):
     chunks = list(data.chunks(rows_at_once))
     assert torch.equal(torch.cat([c.group_id[c.group] for c in chunks]), data.group)
     torch.testing.assert_close(
@@ -89,17 +89,16 @@ def test_a_batch_has_no_field_for_the_domain():
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
-def test_balance_forgets_the_scale_of_the_weights(scale):
+def test_balance_is_invariant_to_the_scale_of_the_weights(scale):
     weight, group = torch.tensor([1.0, 2.0, 5.0]), torch.tensor([0, 0, 1])
     torch.testing.assert_close(balance(scale * weight, group, 2), balance(weight, group, 2))
 
 
-def test_every_row_of_a_large_group_is_equally_likely_to_be_shown():
+def test_every_row_of_a_large_group_is_equally_likely_to_be_sampled():
     data = GroupedExamples(torch.zeros(7, 1), torch.zeros(7, 1), torch.zeros(7, dtype=torch.long))
     generator = torch.Generator().manual_seed(0)
     seen = torch.zeros(7)
     for _ in range(7000):
         seen[next(data.meta_batches(1, generator, rows_per_group=3)).index] += 1
-    torch.testing.assert_close(
-        seen, torch.full((7,), 3000.0), atol=4 * (7000 * 3 / 7 * 4 / 7) ** 0.5, rtol=0
-    )  # four standard errors
+    standard_error = (7000 * 3 / 7 * 4 / 7) ** 0.5
+    torch.testing.assert_close(seen, torch.full((7,), 3000.0), atol=4 * standard_error, rtol=0)

@@ -12,7 +12,7 @@ from leaflearn.core.model_set import LoopedModels, StackedModels, make_model_set
 
 
 class Residual(nn.Module):
-    """Not a plain chain of layers, so it is stacked under vmap; it has a buffer too."""
+    """A module that is not a plain chain, so that its stack runs under vmap; it has a buffer."""
 
     def __init__(self):
         super().__init__()
@@ -57,13 +57,13 @@ def test_looped_and_stacked_agree_over_fifty_steps(factory, max_grad_norm, rule,
         batches = Batches(
             torch.randn(12, 2).double(), torch.randn(12, 1).double(), torch.arange(12) // 3
         )
-        for models, moves in zip((looped, stacked), optimizers, strict=True):
+        for models, update in zip((looped, stacked), optimizers, strict=True):
             step(
                 models,
                 batches,
                 SquaredError(),
                 rule,
-                moves,
+                update,
                 progress=t / 50,
                 max_grad_norm=max_grad_norm,
             )
@@ -83,16 +83,16 @@ def test_small_chains_are_stacked_and_everything_else_is_looped():
 
 
 @pytest.mark.parametrize("layer", [nn.Dropout(), nn.BatchNorm1d(1)])
-def test_layers_that_differ_in_training_cannot_be_stacked(layer):
+def test_modules_that_differ_in_training_mode_cannot_be_stacked(layer):
     with pytest.raises(
         ValueError,
-        match=r"^modules with batch norm or dropout cannot be stacked; use stacked=False$",
+        match=r"^Modules with batch norm or dropout cannot be stacked; use stacked=False\.$",
     ):
         make_model_set(lambda: nn.Sequential(nn.Linear(2, 1), layer), (2,), stacked=True)
 
 
 @pytest.mark.parametrize("factory", [chain, Residual])
-def test_unstacking_gives_the_modules_back(factory):
+def test_modules_of_a_stack_equal_the_original_ones(factory):
     modules = [factory() for _ in range(3)]
     x = torch.randn(5, 2)
     unstacked = StackedModels(copy.deepcopy(modules), (3,)).modules()
@@ -101,7 +101,7 @@ def test_unstacking_gives_the_modules_back(factory):
 
 
 @pytest.mark.parametrize("stacked", [True, False])
-def test_state_round_trip(stacked):
+def test_a_loaded_state_gives_the_same_predictions(stacked):
     one, other = (make_model_set(Residual, (3,), stacked=stacked) for _ in range(2))
     x = torch.randn(4, 2)
     assert not torch.equal(one(x), other(x))
@@ -109,7 +109,7 @@ def test_state_round_trip(stacked):
     torch.testing.assert_close(one(x), other(x), rtol=0, atol=0)
 
 
-def test_pictures_run_with_channels_last_and_learn_only_from_won_rows():
+def test_images_run_with_channels_last_and_models_learn_only_from_allocated_rows():
     seen = []
 
     class Spy(nn.Module):
@@ -133,14 +133,10 @@ def test_pictures_run_with_channels_last_and_learn_only_from_won_rows():
         models, batches, SquaredError(), Hard(), torch.optim.SGD(models.parameters(), lr=0.1)
     ).weights
     assert all(channels_last for _, _, channels_last in seen)
-    assert [rows for gradient, rows, _ in seen if not gradient] == [
-        6,
-        6,
-    ]  # every model scores every row
-    won = [int(2 * wins) for wins in weights.sum(0) if wins]
-    assert [
-        rows for gradient, rows, _ in seen if gradient
-    ] == won  # and learns only from the rows it won
+    scored = [rows for gradient, rows, _ in seen if not gradient]
+    learned = [rows for gradient, rows, _ in seen if gradient]
+    assert scored == [6, 6]  # every model scores every row
+    assert learned == [int(2 * groups) for groups in weights.sum(0) if groups]
 
 
 class Doubled(nn.Linear):
@@ -148,7 +144,7 @@ class Doubled(nn.Linear):
         return 2 * super().forward(x)
 
 
-def test_an_activation_that_is_used_twice_is_run_twice():
+def test_an_activation_that_occurs_twice_is_applied_twice():
     act = nn.Tanh()
     modules = [
         nn.Sequential(nn.Linear(2, 4), act, nn.Linear(4, 4), act, nn.Linear(4, 1)) for _ in range(2)
@@ -168,7 +164,7 @@ def test_an_activation_that_is_used_twice_is_run_twice():
         lambda: nn.Sequential(nn.utils.parametrizations.weight_norm(nn.Linear(2, 1)), nn.ReLU()),
     ],
 )
-def test_what_only_looks_like_a_plain_chain_is_looped(make):
+def test_modules_that_only_resemble_a_plain_chain_are_looped(make):
     models = make_model_set(make, (2,))
     assert isinstance(models, LoopedModels)
     assert models(torch.randn(3, 2)).shape[:2] == (2, 3)
@@ -206,7 +202,7 @@ def test_three_dimensional_convolutions_can_be_local_models():
 
 @pytest.mark.parametrize("stacked", [True, False])
 @pytest.mark.parametrize("bad", [1e30, float("nan")])
-def test_a_model_that_diverged_does_not_spoil_its_neighbours(stacked, bad):
+def test_a_diverged_model_does_not_affect_the_others(stacked, bad):
     modules = [nn.Linear(1, 1), nn.Linear(1, 1)]
     nn.init.constant_(modules[0].bias, bad)
     models = make_model_set(iter(modules).__next__, (2,), stacked=stacked)

@@ -1,4 +1,4 @@
-"""Rows come back in the container, and with the types of columns, that they had."""
+"""Rows are restored in the same container, with the same types of columns."""
 
 import datetime
 import json
@@ -22,7 +22,7 @@ def through_json(table):
 @pytest.mark.parametrize(
     "kind", [sparse.csr_matrix, sparse.csc_matrix, sparse.csr_array, sparse.csc_array]
 )
-def test_sparse_matrices_come_back(kind):
+def test_sparse_matrices_are_restored(kind):
     matrix = kind(np.random.default_rng(0).poisson(0.2, (60, 7)).astype(np.float32))
     again = through_json(matrix)
     assert type(again) is type(matrix)
@@ -33,7 +33,7 @@ def test_sparse_matrices_come_back(kind):
     )
 
 
-def test_a_matrix_that_points_outside_is_refused():
+def test_a_matrix_with_indices_out_of_range_is_refused():
     arrays = {}
     content = table_to_json(sparse.csr_matrix(np.eye(3)), arrays, "X")
     content["indices"]["$values"][2][0] = 10**6
@@ -41,7 +41,7 @@ def test_a_matrix_that_points_outside_is_refused():
         table_from_json(content, arrays)
 
 
-def test_frames_of_pandas_come_back_column_by_column():
+def test_pandas_frames_are_restored():
     frame = pd.DataFrame(
         {
             "float": [1.0, np.nan, -0.0],
@@ -63,7 +63,7 @@ def test_frames_of_pandas_come_back_column_by_column():
     assert again["object"].tolist()[1] is None
 
 
-def test_frames_of_polars_come_back_column_by_column():
+def test_polars_frames_are_restored():
     frame = pl.DataFrame(
         {
             "float": [1.0, None, float("nan")],
@@ -77,25 +77,29 @@ def test_frames_of_polars_come_back_column_by_column():
     assert_frame_equal(through_json(frame), frame)
 
 
-def test_other_columns_and_containers_are_refused():
+def test_other_types_of_columns_and_containers_are_refused():
     zoned = pd.DataFrame({"when": pd.to_datetime(["2026"], utc=True)})
-    sentence = r"^column 'when' is of type .*UTC.*, which a model folder cannot hold; turn it into numbers, text, dates or categories.$"
+    sentence = (
+        r"^column 'when' is of type .*UTC.*, which a model folder cannot hold; "
+        r"turn it into numbers, text, dates or categories.$"
+    )
     with pytest.raises(ValueError, match=sentence):
-        table_to_json(zoned, {}, "memory_.X")
+        table_to_json(zoned, {}, "replay_buffer_.X")
     with pytest.raises(ValueError, match=r"^column 'when' is of type List"):
-        table_to_json(pl.DataFrame({"when": [[1, 2]]}), {}, "memory_.X")
+        table_to_json(pl.DataFrame({"when": [[1, 2]]}), {}, "replay_buffer_.X")
     with pytest.raises(
         ValueError,
-        match=r"^memory_.X is a coo_matrix, which a model folder cannot hold; use an array, a sparse matrix, or ",
+        match=r"^replay_buffer_.X is a coo_matrix, which a model folder cannot hold; "
+        r"use an array, a sparse matrix, or a frame of pandas or polars\.$",
     ):
-        table_to_json(sparse.coo_matrix(np.eye(2)), {}, "memory_.X")
+        table_to_json(sparse.coo_matrix(np.eye(2)), {}, "replay_buffer_.X")
 
 
 @pytest.mark.parametrize("kind", ["pickle", "os", None])
-def test_unknown_kinds_are_not_looked_up(kind):
-    with pytest.raises(ValueError, match="not known"):
+def test_unknown_types_are_refused(kind):
+    with pytest.raises(ValueError, match="are not supported"):
         table_from_json({"kind": kind}, {})
-    with pytest.raises(ValueError, match="not known"):
+    with pytest.raises(ValueError, match="are not supported"):
         table_from_json(
             {
                 "kind": "pandas",
@@ -105,7 +109,7 @@ def test_unknown_kinds_are_not_looked_up(kind):
             },
             {},
         )
-    with pytest.raises(ValueError, match="not known"):
+    with pytest.raises(ValueError, match="are not supported"):
         table_from_json(
             {"kind": "polars", "names": ["a"], "columns": [{"type": "Config", "values": [1]}]}, {}
         )

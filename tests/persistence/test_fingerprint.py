@@ -1,4 +1,4 @@
-"""Equal data have equal fingerprints, and any difference shows."""
+"""Equal data have equal fingerprints, different data have different ones."""
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ ROWS = np.arange(12.0).reshape(4, 3)
 COLUMNS = {"a": [1.0, 2.0], "b": ["x", None], "c": [True, False]}
 KINDS = {
     "array": (ROWS, ROWS.copy(order="F"), ROWS + 1e-12),
-    "pictures": (np.zeros((2, 3, 4)), np.zeros((2, 3, 4)), np.zeros((2, 4, 3))),
+    "images": (np.zeros((2, 3, 4)), np.zeros((2, 3, 4)), np.zeros((2, 4, 3))),
     "sparse": (sparse.csr_matrix(ROWS), sparse.csr_matrix(ROWS), sparse.csr_matrix(ROWS * 2)),
     "pandas": (
         pd.DataFrame(COLUMNS),
@@ -30,12 +30,12 @@ KINDS = {
 
 
 @pytest.mark.parametrize(("data", "equal", "other"), KINDS.values(), ids=KINDS)
-def test_it_tells_equal_data_from_different_ones(data, equal, other):
+def test_equal_data_have_equal_fingerprints_and_different_data_do_not(data, equal, other):
     assert fingerprint(data) == fingerprint(equal)
     assert fingerprint(data) != fingerprint(other)
 
 
-def test_targets_groups_and_weights_count():
+def test_targets_groups_and_weights_change_the_fingerprint():
     y = np.arange(4)
     found = {
         fingerprint(ROWS, y, None),

@@ -1,10 +1,11 @@
-"""Scikit-learn models come back to the last bit, and only trusted types come back at all."""
+"""Scikit-learn models are restored exactly, and only from trusted types and sound archives."""
 
 import io
 import json
 import os
 import pickle
 import re
+import sys
 import zipfile
 
 import numpy as np
@@ -72,17 +73,17 @@ CLASSIFIERS = [
 @pytest.mark.parametrize(
     "model", [*REGRESSORS, *CLASSIFIERS], ids=lambda model: type(model).__name__
 )
-def test_fitted_models_come_back_to_the_last_bit(model):
+def test_fitted_models_are_restored_exactly(model):
     model.fit(X, Y if model in REGRESSORS else LABELS)
     again = unpack_objects(pack_objects({"one": [model]}, "the model"), "the model")["one"][0]
-    ask = "predict_proba" if hasattr(model, "predict_proba") else "predict"
-    np.testing.assert_array_equal(getattr(again, ask)(X), getattr(model, ask)(X), strict=True)
+    method = "predict_proba" if hasattr(model, "predict_proba") else "predict"
+    np.testing.assert_array_equal(getattr(again, method)(X), getattr(model, method)(X), strict=True)
 
 
 @pytest.mark.parametrize(
     "model", [SVC(), KNeighborsClassifier(algorithm="brute"), DecisionTreeClassifier()]
 )
-def test_models_of_sparse_rows_come_back(model):
+def test_models_of_sparse_rows_are_restored(model):
     rows = sparse.csr_matrix(np.where(X > 0, X, 0.0))
     model.fit(rows, LABELS)
     again = unpack_objects(pack_objects(model, "the model"), "the model")
@@ -90,7 +91,7 @@ def test_models_of_sparse_rows_come_back(model):
 
 
 class Mine(LinearRegression):
-    """A class that no list can name."""
+    """A class that is not trusted."""
 
 
 def refused(value, sentence):
@@ -98,7 +99,7 @@ def refused(value, sentence):
         pack_objects(value, "local_model")
 
 
-def test_types_outside_the_list_are_refused_on_saving():
+def test_types_that_are_not_trusted_cannot_be_saved():
     end = "which is not trusted in a model folder; choose scikit-learn's own estimators without it."
     refused(Mine(), f"local_model holds {__name__}.Mine, {end}")
     refused(
@@ -111,7 +112,8 @@ def test_types_outside_the_list_are_refused_on_saving():
     )
     refused(
         tree,
-        f"local_model holds {types}, which is not trusted in a model folder; choose algorithm='brute'.",
+        f"local_model holds {types}, which is not trusted in a model folder; "
+        "choose algorithm='brute'.",
     )
     with pytest.raises(
         ValueError,
@@ -120,7 +122,7 @@ def test_types_outside_the_list_are_refused_on_saving():
         pack_objects(FunctionTransformer(lambda x: x), "local_model")
 
 
-def test_the_caller_may_trust_more():
+def test_the_caller_may_trust_further_types():
     name = f"{__name__}.Mine"
     content = pack_objects(Mine(), "local_model", also=[name])
     assert type(unpack_objects(content, "local_model", also=[name])) is Mine
@@ -130,31 +132,33 @@ def test_the_caller_may_trust_more():
         unpack_objects(content, "local_model")
 
 
-def node(module, name, loader, **rest):
+def make_node(module, name, loader, **rest):
     return {"__class__": name, "__module__": module, "__loader__": loader, "__id__": 1, **rest}
 
 
 def text(value):
-    return node("builtins", "str", "JsonNode", content=json.dumps(value), is_json=True)
+    return make_node("builtins", "str", "JsonNode", content=json.dumps(value), is_json=True)
 
 
 def harmful(path):
-    """What an attacker may write into a schema so that a folder is made."""
-    arguments = node("builtins", "tuple", "TupleNode", content=[text(str(path))])
+    """Schemas with which an attacker may try to create a folder."""
+    arguments = make_node("builtins", "tuple", "TupleNode", content=[text(str(path))])
     return {
-        "call": node("os", "mkdir", "ConstructorFromReduceNode", content=arguments),
-        "object": node(
+        "call": make_node("os", "mkdir", "ConstructorFromReduceNode", content=arguments),
+        "object": make_node(
             "subprocess",
             "Popen",
             "ObjectNode",
-            content=node("builtins", "dict", "DictNode", content={}, key_types=[]),
+            content=make_node("builtins", "dict", "DictNode", content={}, key_types=[]),
         ),
-        "function": node("os", "mkdir", "FunctionNode"),
-        "type": node("subprocess", "Popen", "TypeNode"),
-        "operator": node("operator", "methodcaller", "OperatorFuncNode", attrs=arguments),
-        "loss": node("os", "mkdir", "LossNode", __reduce__={"args": arguments}, content=text({})),
-        "list": node("os", "mkdir", "ListNode", content=[text(str(path))]),
-        "old function": node(
+        "function": make_node("os", "mkdir", "FunctionNode"),
+        "type": make_node("subprocess", "Popen", "TypeNode"),
+        "operator": make_node("operator", "methodcaller", "OperatorFuncNode", attrs=arguments),
+        "loss": make_node(
+            "os", "mkdir", "LossNode", __reduce__={"args": arguments}, content=text({})
+        ),
+        "list": make_node("os", "mkdir", "ListNode", content=[text(str(path))]),
+        "old function": make_node(
             "os", "mkdir", "FunctionNode", content={"module_path": "os", "function": "mkdir"}
         ),
     }
@@ -162,7 +166,7 @@ def harmful(path):
 
 @pytest.mark.parametrize("kind", harmful(""))
 @pytest.mark.parametrize("protocol", [0, 1, 2])
-def test_no_code_of_an_archive_is_run(tmp_path, kind, protocol):
+def test_no_code_from_an_archive_is_run(tmp_path, kind, protocol):
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         archive.writestr(
@@ -179,7 +183,7 @@ def test_no_code_of_an_archive_is_run(tmp_path, kind, protocol):
 
 
 class Harmful:
-    """Makes a folder when it is unpickled."""
+    """Creates a folder when it is unpickled."""
 
     def __init__(self, path):
         self.path = path
@@ -188,8 +192,132 @@ class Harmful:
         return os.mkdir, (str(self.path),)
 
 
-def test_a_pickle_is_named_and_not_run(tmp_path):
-    sentence = "local_model is a pickle, and pickles can run code, so it was not read; get a fresh copy of the model folder."
+def test_a_pickle_is_refused_and_not_run(tmp_path):
+    sentence = (
+        "local_model is a pickle, and pickles can run code, so it was not read; "
+        "get a fresh copy of the model folder."
+    )
     with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
         unpack_objects(pickle.dumps(Harmful(tmp_path / "made")), "local_model")
     assert os.listdir(tmp_path) == []
+
+
+# Archives that declare wrong sizes
+
+
+def json_node(value, number):
+    return {
+        "__class__": "str",
+        "__module__": "builtins",
+        "__loader__": "JsonNode",
+        "__id__": number,
+        "content": json.dumps(value),
+    }
+
+
+def rewritten(content, change, compression=zipfile.ZIP_STORED):
+    """The archive with each member replaced by `change(name, bytes)`."""
+    buffer = io.BytesIO()
+    with (
+        zipfile.ZipFile(io.BytesIO(content)) as old,
+        zipfile.ZipFile(buffer, "w", compression) as new,
+    ):
+        for name in old.namelist():
+            new.writestr(name, change(name, old.read(name)))
+    return buffer.getvalue()
+
+
+def test_the_name_that_version_0_1_0_saved_is_trusted(monkeypatch):
+    monkeypatch.setitem(
+        sys.modules, "leaflearn.core.row_losses", sys.modules[ConstantModel.__module__]
+    )
+    content = rewritten(
+        pack_objects(ConstantModel(3), "local_model"),
+        lambda name, old: old.replace(
+            ConstantModel.__module__.encode(), b"leaflearn.core.row_losses"
+        ),
+    )
+    assert b"leaflearn.core.row_losses" in content
+    assert unpack_objects(content, "local_model").predict(np.zeros((2, 1))).tolist() == [3, 3]
+
+
+def header(shape, dtype="<f8"):
+    buffer = io.BytesIO()
+    np.lib.format.write_array_header_1_0(
+        buffer, {"descr": dtype, "fortran_order": False, "shape": shape}
+    )
+    return buffer.getvalue()
+
+
+@pytest.fixture(scope="module")
+def content():
+    return pack_objects(Ridge().fit(X, Y), "local_model")
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        header((2**40,)) + bytes(8),
+        header((3,)) + bytes(16),
+        header((1,), "|O") + bytes(8),
+        b"",
+        b"nonsense",
+    ],
+)
+def test_arrays_whose_declared_shape_does_not_fit_their_bytes_are_refused(content, array):
+    wrong = rewritten(content, lambda name, old: array if name.endswith(".npy") else old)
+    with pytest.raises(ValueError, match=r"^local_model cannot be read \("):
+        unpack_objects(wrong, "local_model")
+
+
+def test_compressed_archives_are_refused(content):
+    wrong = rewritten(content, lambda name, old: old, zipfile.ZIP_DEFLATED)
+    with pytest.raises(
+        ValueError,
+        match=r"^local_model cannot be read "
+        r"\(ValueError: the archive expands to more bytes than it has\); ",
+    ):
+        unpack_objects(wrong, "local_model")
+
+
+@pytest.mark.parametrize("wrong", [b"", b"PK", b"nonsense" * 100, b"\x80"])
+def test_bytes_that_are_not_an_archive_are_refused(wrong):
+    with pytest.raises(ValueError, match=r"^local_model (cannot be read|is a pickle)"):
+        unpack_objects(wrong, "local_model")
+
+
+def declare_more_outputs(tree):
+    number = tree["__reduce__"]["args"]["content"][2]
+    number.update(content=str(10**6), __id__=0)
+
+
+def use_another_loader(tree):
+    arguments = tree["__reduce__"]["args"]
+    declare_more_outputs(tree)
+    tree.clear()
+    tree.update(
+        __module__="sklearn.tree._tree",
+        __class__="Tree",
+        __loader__="ConstructorFromReduceNode",
+        content=arguments,
+    )
+
+
+def use_the_same_id_twice(tree):
+    earlier = json_node(10**6, tree["__reduce__"]["args"]["content"][2]["__id__"])
+    tree["content"]["content"] = {"first": earlier, **tree["content"]["content"]}
+
+
+@pytest.mark.parametrize("spoil", [declare_more_outputs, use_another_loader, use_the_same_id_twice])
+def test_a_tree_that_would_read_beyond_its_memory_is_not_built(spoil):
+    content = pack_objects(DecisionTreeRegressor(max_depth=2).fit(X, Y), "local_model")
+
+    def change(name, old):
+        if name != "schema.json":
+            return old
+        schema = json.loads(old)
+        spoil(schema["content"]["content"]["tree_"])
+        return json.dumps(schema)
+
+    with pytest.raises(ValueError, match=r"^local_model cannot be read \((KeyError|ValueError): "):
+        unpack_objects(rewritten(content, change), "local_model")

@@ -1,4 +1,4 @@
-"""Models whose numbers point outside of themselves are refused, before compiled code follows them."""
+"""Models with indices out of range are refused, before compiled code uses them."""
 
 import numpy as np
 import pytest
@@ -21,9 +21,9 @@ X = RNG.normal(size=(80, 3))
 Y = np.sin(3 * X[:, 0]) + X[:, 1]
 
 
-def unsound(model):
+def assert_refused(model):
     with pytest.raises(
-        ValueError, match=r"points outside|has other numbers|is deeper|has categories"
+        ValueError, match=r"out of range|inconsistent sizes|is deeper|has categorical features"
     ):
         check_sound([{"model": make_pipeline(StandardScaler(), model)}])
 
@@ -35,7 +35,7 @@ def unsound(model):
 @pytest.mark.parametrize(
     "kind", [DecisionTreeRegressor, RandomForestRegressor, GradientBoostingRegressor]
 )
-def test_trees_may_not_point_outside(kind, part, value):
+def test_trees_with_indices_out_of_range_are_refused(kind, part, value):
     model = (
         kind()
         .set_params(**({} if kind is DecisionTreeRegressor else {"n_estimators": 3}))
@@ -44,39 +44,39 @@ def test_trees_may_not_point_outside(kind, part, value):
     check_sound(model)
     last = model if kind is DecisionTreeRegressor else np.ravel(model.estimators_)[-1]
     getattr(last.tree_, part)[0] = value
-    unsound(model)
+    assert_refused(model)
 
 
-def test_trees_may_not_run_in_circles_nor_share_branches():
+def test_trees_with_cycles_or_shared_branches_are_refused():
     model = DecisionTreeRegressor(max_depth=3).fit(X, Y)
     left = model.tree_.children_left
     inner = np.flatnonzero(left > 0)
     before, left[inner[1]] = left[inner[1]], inner[1]
-    unsound(model)
+    assert_refused(model)
     left[inner[1]] = before
     check_sound(model)
     left[inner[0]] = model.tree_.children_right[inner[0]]
-    unsound(model)
+    assert_refused(model)
 
 
-def test_trees_may_not_be_deeper_or_wider_than_they_say():
+def test_trees_that_are_deeper_or_larger_than_declared_are_refused():
     model = DecisionTreeRegressor(max_depth=3).fit(X, Y)
     state = model.tree_.__getstate__()
     for change in ({"max_depth": 1}, {"node_count": 10**6}, {"node_count": 0}):
         model.tree_.__setstate__({**state, **change})
-        unsound(model)
+        assert_refused(model)
     model.tree_.__setstate__(state)
     check_sound(model)
     model.n_features_in_ = 2
-    unsound(model)
+    assert_refused(model)
 
 
-def test_boosting_may_not_hold_trees_of_more_features():
+def test_boosting_with_trees_of_more_features_is_refused():
     model = GradientBoostingRegressor(n_estimators=2).fit(X, Y)
     model.estimators_[0, 0] = DecisionTreeRegressor().fit(np.hstack([X, X]), Y)
-    unsound(model)
-    model.estimators_[0, 0] = "no tree"
-    unsound(model)
+    assert_refused(model)
+    model.estimators_[0, 0] = "not a tree"
+    assert_refused(model)
 
 
 @pytest.mark.parametrize(
@@ -90,18 +90,18 @@ def test_boosting_may_not_hold_trees_of_more_features():
         ("is_categorical", 1),
     ],
 )
-def test_histogram_boosting_may_not_point_outside(part, value):
+def test_histogram_boosting_with_indices_out_of_range_is_refused(part, value):
     model = HistGradientBoostingRegressor(max_iter=2).fit(X, Y)
     check_sound(model)
     model._predictors[1][0].nodes[part][0] = value
-    unsound(model)
+    assert_refused(model)
 
 
-def test_histogram_boosting_with_categories_is_not_taken():
+def test_histogram_boosting_with_categorical_features_is_refused():
     model = HistGradientBoostingRegressor(max_iter=2, categorical_features=[2]).fit(
         np.c_[X[:, :2], RNG.integers(0, 3, 80)], Y
     )
-    unsound(model)
+    assert_refused(model)
 
 
 @pytest.mark.parametrize(
@@ -115,21 +115,21 @@ def test_histogram_boosting_with_categories_is_not_taken():
         ("support_vectors_", lambda old: old[:3]),
     ],
 )
-def test_support_vector_machines_have_the_numbers_that_they_say(name, change):
+def test_support_vector_machines_with_inconsistent_sizes_are_refused(name, change):
     model = SVC().fit(X, Y > 0)
     check_sound(model)
     setattr(model, name, change(getattr(model, name)))
-    unsound(model)
+    assert_refused(model)
 
 
-def test_neighbours_have_the_features_that_they_say():
+def test_neighbors_with_another_number_of_features_are_refused():
     model = KNeighborsRegressor(algorithm="brute").fit(X, Y)
     check_sound(model)
     model._fit_X = model._fit_X[:, :1]
-    unsound(model)
+    assert_refused(model)
 
 
-def test_sparse_matrices_are_looked_through():
+def test_sparse_matrices_with_indices_out_of_range_are_refused():
     matrix = sparse.csr_matrix(np.eye(3))
     check_sound({"a": [matrix]})
     matrix.indices[0] = 1000

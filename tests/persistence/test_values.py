@@ -1,4 +1,4 @@
-"""Values come back exactly, type included, and what cannot is refused in a sentence."""
+"""Values are restored exactly, type included; other types raise an error."""
 
 import datetime
 import json
@@ -17,15 +17,15 @@ from leaflearn.persistence import from_json, to_json
 
 @dataclass(frozen=True)
 class Point:
-    """A class that the caller knows."""
+    """A class in the list of the caller."""
 
     x: float
     y: object = None
 
 
 @dataclass(frozen=True)
-class Stranger:
-    """One that it does not know."""
+class Unlisted:
+    """A class that is not in the list."""
 
     x: float = 0.0
 
@@ -37,7 +37,7 @@ def through_json(value, **options):
 
 
 def bits(array):
-    """The bytes of numbers; what is no number is one and the same, whatever else its bits hold."""
+    """The bytes of numbers, with one representation for all NaNs."""
     return (
         np.where(np.isnan(array), np.array(np.nan, array.dtype), array).tobytes()
         if array.dtype.kind == "f"
@@ -83,18 +83,16 @@ numbers = st_numpy.scalar_dtypes().filter(
 
 
 @given(nested)
-def test_plain_values_come_back_exactly(value):
+def test_plain_values_are_restored_exactly(value):
     assert same(through_json(value), value)
 
 
 @given(st_numpy.arrays(numbers, st_numpy.array_shapes(min_dims=0, min_side=0, max_side=12)))
-def test_arrays_of_numbers_come_back_to_the_last_bit(array):
+def test_arrays_of_numbers_are_restored_exactly(array):
     expected = array.astype(array.dtype.newbyteorder("="))
     assert same(through_json(array), expected)
     assert same(through_json(array.T), expected.T)
-    assert same(
-        from_json(json.loads(json.dumps(to_json(array)))), expected
-    )  # also without a place for arrays
+    assert same(from_json(json.loads(json.dumps(to_json(array)))), expected)  # all in the JSON
 
 
 @given(
@@ -102,7 +100,7 @@ def test_arrays_of_numbers_come_back_to_the_last_bit(array):
     | st_numpy.from_dtype(np.dtype("int16"))
     | st_numpy.from_dtype(np.dtype("bool"))
 )
-def test_scalars_of_numpy_come_back(value):
+def test_scalars_of_numpy_are_restored(value):
     assert same(through_json(value), value)
 
 
@@ -120,12 +118,12 @@ def test_scalars_of_numpy_come_back(value):
         datetime.datetime(2026, 1, 31, 10, tzinfo=datetime.UTC),
     ],
 )
-def test_labels_of_many_kinds_come_back(labels):
+def test_labels_of_many_types_are_restored(labels):
     values = labels if not isinstance(labels, list) else np.array([None, *labels], dtype=object)[1:]
     assert same(through_json(values), values)
 
 
-def test_large_arrays_go_elsewhere_by_name_and_keep_their_layout():
+def test_large_arrays_are_stored_outside_of_the_json_and_keep_their_memory_order():
     arrays = {}
     table = np.asfortranarray(np.arange(600.0).reshape(200, 3))
     content = to_json({"history": [table]}, arrays, name="fitted")
@@ -135,21 +133,21 @@ def test_large_arrays_go_elsewhere_by_name_and_keep_their_layout():
     assert not again.flags.c_contiguous
 
 
-def test_a_generator_goes_on_where_it_stood():
+def test_a_random_state_continues():
     generator = np.random.RandomState(3)
-    generator.normal(size=3)  # an odd number leaves half a pair behind
+    generator.normal(size=3)  # an odd number leaves a cached value
     again = through_json(generator)
     np.testing.assert_array_equal(again.normal(size=5), generator.normal(size=5))
 
 
-def test_classes_come_from_the_callers_table_only():
+def test_only_classes_in_the_list_of_the_caller_are_restored():
     assert through_json(Point(1.5, (2, Point(3.0))), classes={"Point": Point}) == Point(
         1.5, (2, Point(3.0))
     )
-    with pytest.raises(ValueError, match="of type Stranger, which a model folder cannot hold"):
-        to_json(Stranger(), classes={"Point": Point})
+    with pytest.raises(ValueError, match="of type Unlisted, which a model folder cannot hold"):
+        to_json(Unlisted(), classes={"Point": Point})
     with pytest.raises(ValueError, match="of type Point, which a model folder cannot hold"):
-        to_json(Point(1.0), classes={"Point": Stranger})
+        to_json(Point(1.0), classes={"Point": Unlisted})
     with pytest.raises(KeyError):
         from_json({"$object": ["system", {}]}, classes={"Point": Point})
 
@@ -176,8 +174,11 @@ def test_other_types_are_refused(value):
         to_json(value, name="groups_")
 
 
-def test_the_sentence_says_where_and_what():
-    sentence = "groups_.1 holds {2}, of type set, which a model folder cannot hold; use text, numbers, dates, or tuples of them."
+def test_the_error_names_the_place_and_the_type():
+    sentence = (
+        "groups_.1 holds {2}, of type set, which a model folder cannot hold; "
+        "use text, numbers, dates, or tuples of them."
+    )
     with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
         to_json([1, {2}], name="groups_")
 
@@ -200,6 +201,6 @@ def test_the_sentence_says_where_and_what():
         {"$scalar": {"$values": ["float64", [2], "ab"]}},
     ],
 )
-def test_what_was_never_written_raises_an_ordinary_error(content):
+def test_json_that_to_json_does_not_write_raises_an_ordinary_error(content):
     with pytest.raises((ValueError, KeyError, TypeError)):
         from_json(content)

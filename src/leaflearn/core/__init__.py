@@ -1,1 +1,1 @@
-"""The method itself: torch and numpy only, no scikit-learn, no plotting, no files."""
+"""The method itself: Algorithm 1, its allocation rules, losses, model sets and training loop."""

@@ -1,14 +1,14 @@
-"""The allocation rules: from the scores of a meta-batch to the weights with which each model learns from each group.
+"""Allocation rules: from the scores of groups to the weights with which models learn from them.
 
-LEAF, LEAF-EM, textbook EM and annealing differ in nothing but the rule. A rule takes
+LEAF, LEAF-EM, textbook EM and annealing differ in the allocation rule only. A rule takes
 
-    scores     summed loss of every model on every group     (..., B, K)
-    sizes      rows of each group                             (B,)
-    group_id   which groups of the training set these are     (B,)
-    progress   how far the run is, 0 to 1
-    generator  the source of randomness
+    scores     summed loss of every model on every group      (..., B, K)
+    sizes      number of rows of each group                   (B,)
+    group_id   position of each group in the training set     (B,)
+    progress   completed share of the run, 0 to 1
+    generator  source of randomness
 
-and returns weights (..., B, K) whose rows sum to 1. The leading dimension, where there is one, counts restarts.
+and returns weights (..., B, K) whose rows sum to 1. A leading dimension, if any, is the restarts.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-Temperature = float | Tensor  # a tensor (R, 1, 1) gives every restart its own
+Temperature = float | Tensor  # or one per restart, as a tensor (R, 1, 1)
 
 
 class Rule(Protocol):
-    """What the algorithm asks of an allocation rule."""
+    """The interface of an allocation rule."""
 
     def __call__(
         self,
@@ -34,11 +34,11 @@ class Rule(Protocol):
         progress: float,
         generator: torch.Generator | None,
     ) -> Tensor:
-        """Weights (..., B, K), rows sum to 1."""
+        """Weights (..., B, K); the rows sum to 1."""
 
 
 def one_hot(context: Tensor, n_contexts: int, dtype: torch.dtype) -> Tensor:
-    """Weights that send a group wholly to one context, shape (..., B, K)."""
+    """Weights of 1 for the given context of each group and 0 elsewhere, shape (..., B, K)."""
     return torch.zeros(*context.shape, n_contexts, dtype=dtype, device=context.device).scatter_(
         -1, context[..., None], 1.0
     )
@@ -46,7 +46,7 @@ def one_hot(context: Tensor, n_contexts: int, dtype: torch.dtype) -> Tensor:
 
 @dataclass(frozen=True)
 class Hard:
-    """LEAF as printed: the whole group goes to the model that explains it best (Algorithm 1, line 3).
+    """LEAF as in the paper: each group goes to the model with the lowest score (line 3).
 
     Examples
     --------
@@ -68,7 +68,9 @@ class Hard:
 
 @dataclass(frozen=True)
 class Soft:
-    """Textbook EM: every model learns from the group in proportion to its posterior, softmax(-summed loss / temperature).
+    """Textbook EM: each model learns from a group in proportion to its posterior.
+
+    The posterior is softmax(-summed loss / temperature).
 
     Examples
     --------
@@ -92,12 +94,16 @@ class Soft:
 
 @dataclass(frozen=True)
 class Sampled:
-    """LEAF-EM: one model is drawn from the posterior softmax(-summed loss / temperature) (Appendix A.3).
+    """LEAF-EM: one model is sampled from the posterior (Appendix A.3).
+
+    The posterior is softmax(-summed loss / temperature).
 
     Examples
     --------
     >>> import torch
-    >>> Sampled(temperature=0.1)(torch.tensor([[0.0, 9.0]]), torch.ones(1), generator=torch.Generator().manual_seed(0))
+    >>> generator = torch.Generator().manual_seed(0)
+    >>> rule = Sampled(temperature=0.1)
+    >>> rule(torch.tensor([[0.0, 9.0]]), torch.ones(1), generator=generator)
     tensor([[1., 0.]])
     """
 
@@ -111,7 +117,8 @@ class Sampled:
         progress: float = 0.0,
         generator: torch.Generator | None = None,
     ) -> Tensor:
-        # The largest of logits plus Gumbel noise is a draw from their softmax, and unlike multinomial it survives a restart that diverged.
+        # The argmax of logits plus Gumbel noise is a sample from their softmax. Unlike
+        # torch.multinomial, it does not fail when a restart has diverged.
         noise = (
             torch.empty(scores.shape, dtype=scores.dtype)
             .exponential_(generator=generator)
@@ -126,10 +133,18 @@ class Sampled:
 
 @dataclass(frozen=True)
 class Annealed:
-    """Soft at first, hard in the end: the temperature falls linearly from `start` to 0 over the share `until` of the run.
+    """Soft at first, hard later: the temperature falls linearly from `start` to 0.
 
-    The softmax is over the group's mean loss, so that a large group is not frozen while the models are still alike. `start` is in units of
-    the loss; half the loss of the best constant prediction is a good one.
+    The softmax is over the mean loss of the group. With the summed loss, large groups would be
+    allocated for good while the models are still similar.
+
+    Parameters
+    ----------
+    start
+        First temperature, in units of the loss. Half of the loss of the best constant prediction
+        works well.
+    until
+        Share of the run after which the rule is hard.
 
     Examples
     --------
@@ -162,18 +177,27 @@ class Annealed:
 
 @dataclass(frozen=True)
 class Given:
-    """The allocation is known for the share `until` of the run, group `i` of the training set goes to `contexts[i]`; then it is hard.
+    """A given allocation for the share `until` of the run, then hard.
 
-    With the true domains and to the end (the default) this is the multi-task oracle; with a first guess for a while, a start.
+    With the true domains for the whole run (the default), this is the multi-task oracle. With
+    estimated contexts for a share of the run, it is an initialization.
+
+    Parameters
+    ----------
+    contexts
+        The context of each group of the training set, (m,), or (R, m) with one row per restart.
+    until
+        Share of the run for which the allocation is used.
 
     Examples
     --------
     >>> import torch
-    >>> Given(torch.tensor([1, 0]))(torch.zeros(1, 2), torch.ones(1), group_id=torch.tensor([0]))
+    >>> rule = Given(torch.tensor([1, 0]))
+    >>> rule(torch.zeros(1, 2), torch.ones(1), group_id=torch.tensor([0]))
     tensor([[0., 1.]])
     """
 
-    contexts: Tensor  # (m,), or (R, m) where each restart has its own
+    contexts: Tensor
     until: float = math.inf
 
     def __call__(
@@ -186,13 +210,17 @@ class Given:
     ) -> Tensor:
         if progress >= self.until:
             return Hard()(scores, sizes)
-        assert group_id is not None, "a given allocation needs to know which groups these are"
+        assert group_id is not None, (
+            "Given needs group_id, the position of each group in the training set"
+        )
         chosen = torch.as_tensor(self.contexts)[..., group_id].to(scores.device)
         return one_hot(chosen.expand(scores.shape[:-1]), scores.shape[-1], scores.dtype)
 
 
 def contexts_of(rule: Rule, scores: Tensor, weights: Tensor) -> Tensor:
-    """The context of each group, shape (..., B): the model that learns most from it; where one was drawn, the one that explains it best.
+    """The context of each group, shape (..., B): the model with the largest weight.
+
+    Where the weights are sampled, it is the model with the lowest score instead.
 
     Examples
     --------
@@ -204,21 +232,22 @@ def contexts_of(rule: Rule, scores: Tensor, weights: Tensor) -> Tensor:
 
 
 def temperature_of(rule: Rule, progress: float) -> float:
-    """The temperature that a rule has now, the highest where restarts differ; 0 for rules that know none.
+    """The current temperature of a rule, the highest over the restarts; 0 for rules without one.
 
     Examples
     --------
-    >>> temperature_of(Annealed(start=2.0, until=0.5), progress=0.25), temperature_of(Hard(), progress=0.25)
-    (1.0, 0.0)
+    >>> temperature_of(Annealed(start=2.0, until=0.5), progress=0.25)
+    1.0
+    >>> temperature_of(Hard(), progress=0.25)
+    0.0
     """
     temperature = getattr(rule, "temperature", 0.0)
-    return float(
-        torch.as_tensor(temperature(progress) if callable(temperature) else temperature).max()
-    )
+    current = temperature(progress) if callable(temperature) else temperature
+    return float(torch.as_tensor(current).max())
 
 
 def constant_from(rule: Rule) -> float:
-    """The progress from which a rule no longer changes by itself.
+    """The progress after which a rule no longer changes.
 
     Examples
     --------
@@ -226,11 +255,11 @@ def constant_from(rule: Rule) -> float:
     (0.75, 0.0)
     """
     until = float(getattr(rule, "until", 0.0))
-    return until if math.isfinite(until) else 0.0  # what never changes is settled from the start
+    return until if math.isfinite(until) else 0.0  # rules without an end are constant
 
 
 def make_rule(name: str, temperature: Temperature) -> Rule:
-    """The rule of that name. `temperature` is what `RULES[name]` calls its temperature or its start.
+    """The rule with this name; `temperature` is its temperature, or the first one if annealed.
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""Flat examples with an integer group id: what the algorithm reads.
+"""The tensors of training: flat rows with an integer group each.
 
-Groups are never padded to a rectangle. A group of one row and a group of a thousand lie side by side in one flat array, and `group` says
-which row belongs where, so a user's module sees ordinary (N, ...) input.
+Groups may have any size and are not padded. All rows are in one flat tensor, and `group` holds the
+group of each row, so that a local model gets ordinary (N, ...) input.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Batches:
-    """One meta-batch: the rows of B groups. It has no field for the domain, so no learner can peek.
+    """One meta-batch: the rows of B groups. There is no field for the hidden domain of a group.
 
     Examples
     --------
@@ -30,10 +30,10 @@ class Batches:
     x: Tensor  #                                                                (N, ...)
     y: Tensor  #                                                                (N, ...)
     group: Tensor  #                                                            (N,) in 0..B-1
-    group_id: Tensor | None = None  # which groups of the training set          (B,)
-    index: Tensor | None = None  # which rows of the training set               (N,)
-    weight: Tensor | None = None  # sums to the size of the group, in each      (N,)
-    n_groups: int = 0  # read off `group` where it is not given
+    group_id: Tensor | None = None  # positions in the training set             (B,)
+    index: Tensor | None = None  # row numbers in the training set              (N,)
+    weight: Tensor | None = None  # sums to the size of each group              (N,)
+    n_groups: int = 0  # by default the largest group plus 1
 
     def __post_init__(self) -> None:
         if not self.n_groups:
@@ -41,37 +41,38 @@ class Batches:
 
     @cached_property
     def sizes(self) -> Tensor:
-        """Rows of each group, as floats, shape (B,)."""
+        """Number of rows of each group, as floats, shape (B,)."""
         return torch.bincount(self.group, minlength=self.n_groups).to(torch.get_default_dtype())
 
 
 class GroupedExamples:
-    """The whole training set, kept once, from which meta-batches are drawn.
+    """The whole training set, from which meta-batches are drawn.
 
     Parameters
     ----------
     x, y
         Inputs (N, ...) and targets (N, ...).
     group
-        The group of each row, integers 0..m-1, every one of them in use, in any row order.
+        The group of each row, integers 0..m-1 without gaps, in any row order.
     weight
-        Optional positive weights of the rows inside their group; each group keeps a mass of its own size.
+        Optional positive weights of the rows within their group. They are scaled to sum to the
+        size of the group.
 
     Examples
     --------
     >>> import torch
-    >>> data = GroupedExamples(torch.arange(4.0)[:, None], torch.zeros(4, 1), torch.tensor([1, 0, 1, 1]))
+    >>> x, group = torch.arange(4.0)[:, None], torch.tensor([1, 0, 1, 1])
+    >>> data = GroupedExamples(x, torch.zeros(4, 1), group)
     >>> data.sizes
     tensor([1, 3])
-    >>> [batches.x.ravel().tolist() for batches in data.meta_batches(groups_per_step=1, generator=torch.Generator().manual_seed(0))]
+    >>> generator = torch.Generator().manual_seed(0)
+    >>> [batches.x.ravel().tolist() for batches in data.meta_batches(1, generator)]
     [[1.0], [0.0, 2.0, 3.0]]
     """
 
     def __init__(self, x: Tensor, y: Tensor, group: Tensor, weight: Tensor | None = None) -> None:
         self.x, self.y, self.group, self.weight = x, y, group, weight
-        self._device = (
-            x.device
-        )  # indices are made on the processor, where the generator is, and follow the data
+        self._device = x.device  # indices are computed on the CPU, then moved here
         self.sizes = torch.bincount(group)  #                                   (m,)
         self._rows = torch.argsort(group, stable=True)  # rows, group by group   (N,)
 
@@ -82,25 +83,22 @@ class GroupedExamples:
     def meta_batches(
         self, groups_per_step: int, generator: torch.Generator, rows_per_group: int | None = None
     ) -> Iterator[Batches]:
-        """One epoch: every group once, in a new order, `groups_per_step` at a time.
+        """One epoch: every group once, in random order, `groups_per_step` at a time.
 
-        Of a group with more than `rows_per_group` rows, that many are drawn anew each epoch, so that one huge group neither slows a step
-        down nor counts more than the others.
+        Groups with more than `rows_per_group` rows are subsampled, differently in each epoch, so
+        that a very large group does not slow down a step.
         """
         order = torch.randperm(self.n_groups, generator=generator)  #            (m,)
         sizes = self.sizes[order]
-        taken = (
-            sizes if rows_per_group is None else sizes.clamp(max=rows_per_group)
-        )  # (m,) in the epoch's order
+        taken = sizes if rows_per_group is None else sizes.clamp(max=rows_per_group)  #  (m,)
         ends = torch.cumsum(taken, 0)
-        position = torch.arange(int(ends[-1])) - (ends - taken).repeat_interleave(
-            taken
-        )  # of a row inside its group
+        # Position of each row within its group.
+        position = torch.arange(int(ends[-1])) - (ends - taken).repeat_interleave(taken)
         if len(position) < len(self.group):
-            position = self._spread(
+            position = self._sample(
                 position, sizes.repeat_interleave(taken), taken.repeat_interleave(taken), generator
             )
-        first = (torch.cumsum(self.sizes, 0) - self.sizes)[order]  # where a group starts
+        first = (torch.cumsum(self.sizes, 0) - self.sizes)[order]  # of each group
         rows = self._rows[first.repeat_interleave(taken) + position]
         local = (torch.arange(self.n_groups) % groups_per_step).repeat_interleave(taken)
         stop_at = [0, *ends[groups_per_step - 1 :: groups_per_step].tolist()]
@@ -111,7 +109,7 @@ class GroupedExamples:
             yield self._take(rows[start:stop], local[start:stop], group_id)
 
     def chunks(self, rows_at_once: int) -> Iterator[Batches]:
-        """All rows in their own order, a slice at a time; a group that spans slices is in each of them, with a part of its rows."""
+        """All rows in order, `rows_at_once` at a time; large groups may span several chunks."""
         for start in range(0, len(self.group), rows_at_once):
             part = slice(start, start + rows_at_once)
             group_id, local = torch.unique(self.group[part], return_inverse=True)
@@ -131,36 +129,33 @@ class GroupedExamples:
         return Batches(self.x[at], self.y[at], local, group_id, rows, weight, len(group_id))
 
     @staticmethod
-    def _spread(
+    def _sample(
         position: Tensor, size: Tensor, taken: Tensor, generator: torch.Generator
     ) -> Tensor:
-        """Positions of the rows to take: one at random from each of `taken` equal stretches of the group, which is a ring turned at random.
+        """Positions within their group of a random subset of rows, by stratified sampling.
 
-        So every row is as likely as every other, none comes twice, and the work grows with the rows taken, not with the rows there are.
+        The group is cut into `taken` equal strata, one row is drawn from each, and all positions
+        are shifted cyclically by a random offset. Every row is equally likely, none is drawn
+        twice, and the cost depends on the number of sampled rows only.
         """
         low, high = position * size // taken, (position + 1) * size // taken
-        inside = (
-            low
-            + (
-                torch.rand(len(position), generator=generator, dtype=torch.float64) * (high - low)
-            ).long()
-        )
-        starts = position == 0
-        turn = (
-            torch.rand(int(starts.sum()), generator=generator, dtype=torch.float64) * size[starts]
-        ).long()
-        return (inside + turn.repeat_interleave(taken[starts])) % size
+        share = torch.rand(len(position), generator=generator, dtype=torch.float64)
+        drawn = low + (share * (high - low)).long()
+        is_first = position == 0
+        share = torch.rand(int(is_first.sum()), generator=generator, dtype=torch.float64)
+        offset = (share * size[is_first]).long()
+        return (drawn + offset.repeat_interleave(taken[is_first])) % size
 
     @cached_property
     def whole_weight(self) -> Tensor | None:
-        """What each row counts when all rows of its group are there, (N,); None where all count the same."""
+        """Weights that sum to the size of each whole group, (N,); None without weights."""
         if self.weight is None:
             return None
         return balance(self.weight, self.group.to(self._device), self.n_groups)
 
 
 def balance(weight: Tensor, group: Tensor, n_groups: int) -> Tensor:
-    """Scale the weights so that they sum to the group's size in every group.
+    """Scale the weights so that they sum to the size of the group in every group.
 
     Examples
     --------

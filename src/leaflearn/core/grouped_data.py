@@ -242,8 +242,8 @@ def _encode_objects(labels: Sequence[Hashable]) -> tuple[NDArray[Any], NDArray[n
         seen = dict.fromkeys(labels)
     except TypeError as error:
         raise ValueError(
-            f"groups holds labels that are not hashable ({error}); use strings, numbers or tuples of "
-            "them."
+            f"groups holds labels that are not hashable ({error}); use strings, numbers or tuples "
+            "of them."
         ) from None
     try:
         distinct = sorted(seen)  # type: ignore[type-var]

@@ -1,4 +1,4 @@
-"""Contexts of two allocations, or contexts and domains, matched one to one."""
+"""One-to-one matching of contexts and domains, or of the contexts of two allocations."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ def match_contexts(
     n_contexts: int | None = None,
     weight: NDArray[np.float64] | None = None,
 ) -> NDArray[np.intp]:
-    """The domain that each context stands for, one to one, so that most groups agree; -1 for contexts that are left over. Shape (K,).
+    """The domain of each context, matched one to one so that most groups agree, shape (K,).
 
-    Groups count once, or by their `weight` (m,).
+    Contexts without a domain of their own have -1. Groups count equally, or by `weight` (m,).
 
     Examples
     --------
@@ -24,9 +24,7 @@ def match_contexts(
     """
     contexts, domains = np.asarray(contexts), np.asarray(domains)
     n_contexts = int(contexts.max()) + 1 if n_contexts is None else n_contexts
-    together = np.zeros(
-        (n_contexts, int(domains.max()) + 1)
-    )  #                        (K, n_domains)
+    together = np.zeros((n_contexts, int(domains.max()) + 1))  #                    (K, n_domains)
     np.add.at(together, (contexts, domains), 1.0 if weight is None else weight)
     matched = np.full(n_contexts, -1)
     rows, columns = linear_sum_assignment(together, maximize=True)

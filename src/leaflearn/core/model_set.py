@@ -1,9 +1,11 @@
 """K local models, times R restarts, as one object.
 
-Two ways to run them, with the same result:
+There are two implementations with the same results:
 
-    LoopedModels   any module, one after the other; each is differentiated only on the rows it won
-    StackedModels  equal modules as one batched program; for small networks the cost of a step hardly depends on how many there are
+    LoopedModels   runs modules of any kind one after the other, and computes the gradient of each
+                   model only on the rows that are allocated to it
+    StackedModels  runs modules of the same architecture as one batched program; for small
+                   networks, the cost of a step hardly depends on the number of models
 
 `shape` is (K,) or (R, K); predictions have shape (*shape, N, ...).
 """
@@ -18,6 +20,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor, nn
 
+from leaflearn.core import settings
 from leaflearn.core.batches import Batches
 from leaflearn.core.losses import Loss
 
@@ -34,20 +37,22 @@ ACTIVATIONS = (
     nn.Softplus,
     nn.Identity,
 )
-STACK_BELOW = 100_000  # parameters of one model; see benchmarks/stacking.py
 
 
 class ModelSet(Protocol):
-    """What the algorithm asks of its local models."""
+    """The interface of a set of local models."""
 
     shape: tuple[int, ...]
-    one_pass: bool  # may one forward pass, with gradient, serve for scoring and for learning?
+    one_pass: bool  # whether one forward pass, with gradient, can be used to score and to learn
 
     def __call__(self, x: Tensor) -> Tensor:
         """Predictions of every model, shape (*shape, N, ...)."""
 
     def weighted_loss(self, batches: Batches, loss: Loss, row_weight: Tensor) -> Tensor:
-        """Sum over models and rows of row_weight (*shape, N) times the loss, shape shape[:-1]; rows of weight 0 are not differentiated."""
+        """Sum over models and rows of row_weight (*shape, N) times the loss, shape shape[:-1].
+
+        Rows with weight 0 have no gradient.
+        """
 
     def train(self, mode: bool) -> None: ...
     def parameters(self) -> list[nn.Parameter]: ...
@@ -64,7 +69,19 @@ def make_model_set(
     stacked: bool | None = None,
     device: str | torch.device = "cpu",
 ) -> ModelSet:
-    """Build the local models with `factory`, stacked where that is faster (`stacked=None`) or as told.
+    """Build the local models with `factory`, one call per model.
+
+    Parameters
+    ----------
+    factory
+        A function without arguments that returns a new module.
+    shape
+        (K,), or (R, K) with restarts.
+    stacked
+        Whether to run the models as one batched program; None to stack small plain chains of
+        linear layers only.
+    device
+        Device of the parameters.
 
     Examples
     --------
@@ -74,15 +91,24 @@ def make_model_set(
     """
     modules = [factory().to(device) for _ in range(math.prod(shape))]
     if stacked is None:
-        stacked = (
-            _layers(modules[0]) is not None
-            and sum(p.numel() for p in modules[0].parameters()) <= STACK_BELOW
-        )
+        limit = settings.CORE.max_stacked_parameters
+        stacked = _layers(modules[0]) is not None and count_parameters(modules[0]) <= limit
     return StackedModels(modules, shape) if stacked else LoopedModels(modules, shape)
 
 
+def count_parameters(module: nn.Module) -> int:
+    """Number of parameters of a module.
+
+    Examples
+    --------
+    >>> count_parameters(nn.Linear(2, 1))
+    3
+    """
+    return sum(parameter.numel() for parameter in module.parameters())
+
+
 class LoopedModels:
-    """Local models one after the other: any module, of any size.
+    """Local models that run one after the other; modules of any kind and size.
 
     Examples
     --------
@@ -96,8 +122,8 @@ class LoopedModels:
 
     def __init__(self, modules: Sequence[nn.Module], shape: tuple[int, ...]) -> None:
         self.shape = shape
-        # Convolutions on a processor are a third faster when the channels lie next to each other.
         self._modules = list(modules)
+        # On a CPU, convolutions are a third faster with the channels last in memory.
         for parameter in (p for module in modules for p in module.parameters() if p.ndim == 4):
             parameter.data = parameter.data.contiguous(memory_format=torch.channels_last)
 
@@ -111,11 +137,11 @@ class LoopedModels:
         for module, weight in zip(
             self._modules, row_weight.reshape(len(self._modules), -1), strict=True
         ):
-            rows = weight.nonzero()[:, 0]  # the rows this model won
+            rows = weight.nonzero()[:, 0]  # allocated to this model
             if len(rows) == 0:
                 totals.append(weight.new_zeros(()))
                 continue
-            # Batch norm cannot take statistics of a single row: such a row is seen through the running ones.
+            # Batch norm cannot compute statistics of a single row, so it uses the running ones.
             module.train(module.training and len(rows) > 1)
             losses = loss(module(_channels_last(batches.x[rows])), batches.y[rows])
             totals.append((losses * weight[rows]).sum())
@@ -129,7 +155,8 @@ class LoopedModels:
         return [p for module in self._modules for p in module.parameters() if p.requires_grad]
 
     def zero_grad(self) -> None:
-        # Zero and not None: an idle model receives a zero gradient, as Algorithm 1 reads, so momentum and weight decay still act on it.
+        # Zero and not None: in Algorithm 1 a model without groups has a zero gradient, so momentum
+        # and weight decay still apply to it.
         for p in self.parameters():
             if p.grad is None:
                 p.grad = torch.zeros_like(p)
@@ -152,9 +179,11 @@ class LoopedModels:
 
 
 class StackedModels:
-    """Equal modules as one batched program. Plain chains of linear layers run as batched matrix products, other modules under `vmap`.
+    """Modules of the same architecture that run as one batched program.
 
-    One forward pass serves scoring and learning, so modules that behave differently in training (dropout, batch norm) cannot be stacked.
+    Plain chains of linear layers are batched matrix products, other modules run under `vmap`. One
+    forward pass is used to score and to learn, so modules that behave differently in training mode
+    (dropout, batch norm) cannot be stacked.
 
     Examples
     --------
@@ -172,16 +201,14 @@ class StackedModels:
             for part in modules[0].modules()
         ):
             raise ValueError(
-                "modules with batch norm or dropout cannot be stacked; use stacked=False"
+                "Modules with batch norm or dropout cannot be stacked; use stacked=False."
             )
         self.shape = shape
         self._template = copy.deepcopy(modules[0])
         self._layers = _layers(self._template)
-        learns = {
-            name: parameter.requires_grad for name, parameter in modules[0].named_parameters()
-        }  # frozen ones stay frozen
         self._parameters: dict[str, Tensor] = {
-            name: nn.Parameter(stack, learns[name]) for name, stack in self._stack(modules).items()
+            name: nn.Parameter(stack, modules[0].get_parameter(name).requires_grad)
+            for name, stack in self._stack(modules).items()
         }
         self._buffers = {
             name: torch.stack([dict(m.named_buffers())[name] for m in modules])
@@ -193,9 +220,7 @@ class StackedModels:
             name: torch.stack([m.get_parameter(name).detach() for m in modules])
             for name, _ in modules[0].named_parameters()
         }
-        if (
-            self._layers is not None
-        ):  # weights as (M, in, out) and biases as (M, 1, out), ready for one batched product
+        if self._layers is not None:  # weights as (M, in, out) and biases as (M, 1, out)
             stacks = {
                 k: v.transpose(1, 2).contiguous() if k.endswith("weight") else v[:, None]
                 for k, v in stacks.items()
@@ -229,16 +254,14 @@ class StackedModels:
         return (loss(self(batches.x), batches.y) * row_weight).sum((-2, -1))
 
     def train(self, mode: bool) -> None:
-        """Nothing to do: what can be stacked behaves alike in training and evaluation."""
+        """Nothing to do: modules that can be stacked have the same output in both modes."""
 
     def parameters(self) -> list[nn.Parameter]:
         return [p for p in self._parameters.values() if p.requires_grad]  # type: ignore[misc]
 
     def zero_grad(self) -> None:
         for p in self.parameters():
-            p.grad = (
-                None  # the backward pass of the stack fills every slice, idle models' with zeros
-            )
+            p.grad = None  # the backward pass sets the gradients of models without groups to zero
 
     def clip_gradients(self, max_norm: float) -> None:
         gradients = [p.grad for p in self.parameters() if p.grad is not None]
@@ -255,13 +278,9 @@ class StackedModels:
         with torch.no_grad():
             for name, parameter in module.named_parameters():
                 stack = self._parameters[name][i]
-                parameter.copy_(
-                    stack
-                    if self._layers is None
-                    else stack.T
-                    if name.endswith("weight")
-                    else stack[0]
-                )
+                if self._layers is not None:
+                    stack = stack.T if name.endswith("weight") else stack[0]
+                parameter.copy_(stack)
             for name, buffer in module.named_buffers():
                 buffer.copy_(self._buffers[name][i])
         return module
@@ -276,24 +295,23 @@ class StackedModels:
 
 
 def _layers(module: nn.Module) -> list[tuple[str, nn.Module]] | None:
-    """The layers of a plain chain of linear layers and activations with their parameter prefixes, or None for anything else."""
-    # Exact types: a subclass, a parametrised layer or a hook may do anything. `_modules` and not named_children, which shows an activation
-    # that is used twice only once; a linear layer that is used twice shares its weights and is no plain chain.
-    layers = (
-        [(f"{name}.", layer) for name, layer in module._modules.items()]
-        if type(module) is nn.Sequential
-        else [("", module)]
-    )
+    """The layers of a plain chain of linear layers and activations, with their parameter prefixes.
+
+    None for any other module. Types are compared exactly, because subclasses, parametrized layers
+    and hooks may compute anything. `_modules` is used and not `named_children`, which lists an
+    activation that occurs twice only once. A linear layer that occurs twice shares its weights,
+    which a stack cannot do.
+    """
+    layers: list[tuple[str, nn.Module | None]] = [("", module)]
+    if type(module) is nn.Sequential:
+        layers = [(f"{name}.", layer) for name, layer in module._modules.items()]
     linear = [layer for _, layer in layers if type(layer) is nn.Linear]
-    plain = all(
-        type(layer) is nn.Linear or type(layer) in ACTIVATIONS for _, layer in layers
-    ) and len(set(map(id, linear))) == len(linear)
-    hooked = any(part._forward_hooks or part._forward_pre_hooks for part in module.modules())
-    return (
-        [(name, layer) for name, layer in layers if layer is not None]
-        if plain and linear and not hooked
-        else None
-    )
+    is_plain = all(type(layer) in (nn.Linear, *ACTIVATIONS) for _, layer in layers)
+    is_shared = len(set(map(id, linear))) < len(linear)
+    is_hooked = any(part._forward_hooks or part._forward_pre_hooks for part in module.modules())
+    if not linear or not is_plain or is_shared or is_hooked:
+        return None
+    return [(name, layer) for name, layer in layers if layer is not None]
 
 
 def _channels_last(x: Tensor) -> Tensor:

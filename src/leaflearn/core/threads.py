@@ -1,4 +1,4 @@
-"""One thread of torch for a while."""
+"""Run torch on a single thread."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Small networks lose more by talking between threads than they win.
+    """Limit torch to one thread: for small networks, several threads are slower than one.
 
     Examples
     --------

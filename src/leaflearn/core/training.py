@@ -1,9 +1,13 @@
-"""The gradient engine: the loop over meta-batches, its history, and when it stops.
+"""Training by gradient descent: the loop over meta-batches, its history, and when it stops.
 
-    for each epoch: for each meta-batch: step; then record, tell the callbacks, and look whether the objective has levelled off
+    for each epoch:
+        for each meta-batch:
+            step, call the callbacks
+        record the history, call the callbacks
+        stop if the objective has reached a plateau
 
-A `Training` can be stopped after any epoch, its state taken (`state_dict`) and put back into a fresh one, which then goes on exactly as the
-first would have.
+A `Training` can be stopped after any epoch. Its `state_dict` can be loaded into a new `Training`,
+which then continues exactly as the first one would have.
 """
 
 from __future__ import annotations
@@ -19,15 +23,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from leaflearn.core import settings
 from leaflearn.core.algorithm import score, score_rows, step, sum_rows_by_group
 from leaflearn.core.allocation import Rule, constant_from, contexts_of, temperature_of
 from leaflearn.core.batches import GroupedExamples
 from leaflearn.core.losses import Loss
 from leaflearn.core.model_set import ModelSet
 
-ROWS_AT_ONCE = 8192  # when every group is scored: bounds the memory, not the result
-
-LOW_RATE = 0.1  # of the first learning rate: from here on a plateau counts
+ROWS_AT_ONCE = 8192  # to bound the memory when all groups are scored; the result does not change
 
 Schedule = Callable[[float], float]  # progress 0..1 -> factor on the learning rate
 SCHEDULES: dict[str, Schedule] = {
@@ -38,11 +41,11 @@ SCHEDULES: dict[str, Schedule] = {
 
 
 class NonFiniteLossError(ValueError):
-    """The loss became infinite or not a number, so there is nothing to learn from."""
+    """The loss became infinite or NaN in all restarts."""
 
 
 class Callback:
-    """Something to do as training goes on; override what you need. A true answer ends the training after this epoch.
+    """Base class of callbacks. If a method returns True, the training ends after this epoch.
 
     Examples
     --------
@@ -52,10 +55,10 @@ class Callback:
     """
 
     def on_step(self, training: Training) -> bool | None:
-        """After every optimizer step; `training.last` holds the scores, weights and objective."""
+        """Called after every step; `training.last` has the scores, weights and objective."""
 
     def on_epoch(self, training: Training) -> bool | None:
-        """After every epoch; `training.history` and `training.contexts` are up to date."""
+        """Called after every epoch; `training.history` and `training.contexts` are up to date."""
 
 
 class Training:
@@ -63,24 +66,38 @@ class Training:
 
     Parameters
     ----------
-    models, data, loss, rule, optimizer
-        The parts: who learns, from what, by which measure, with which allocation, moved how.
+    models
+        The local models.
+    data
+        The training set.
+    loss
+        Loss of each row.
+    rule
+        Allocation rule.
+    optimizer
+        Optimizer of the parameters of `models`.
     max_epochs
-        Length of the run; temperatures and learning rates fall towards its end.
+        Maximum number of epochs. Temperature and learning rate follow the share of it that is
+        completed.
     groups_per_step
-        Groups in a meta-batch (B in the paper).
+        Number of groups in a meta-batch (B in the paper).
     rows_per_group
-        At most this many rows of a group in a step, drawn anew each epoch; None for all.
+        Maximum number of rows of a group in a step, sampled again in each epoch; None for all.
     schedule
-        Factor on the learning rate as a function of progress, or its name in `SCHEDULES`.
+        Factor of the learning rate as a function of progress, or its name in `SCHEDULES`.
     tol, n_iter_no_change
-        Stop when the objective has not fallen by a share `tol` for that many epochs, once temperature and learning rate have come down.
+        Stop when the objective has not fallen by a share of `tol` for `n_iter_no_change` epochs,
+        after temperature and learning rate have come down; None to run all epochs.
     max_grad_norm
-        Clip each model's gradient to this norm; None leaves it alone.
+        Clip the gradient of each model to this norm; None for no clipping.
     trim
-        Share of each group's rows, those with the largest loss, that its score leaves out.
+        Share of the rows of each group that its score leaves out, those with the largest losses.
+    generator
+        Source of randomness; by default one with seed 0.
+    callbacks
+        Called after every step and every epoch.
     stage
-        A name that tells callbacks which of several trainings this is.
+        Name of this training, for callbacks of several trainings.
 
     Examples
     --------
@@ -88,7 +105,8 @@ class Training:
     >>> from leaflearn.core.allocation import Hard
     >>> from leaflearn.core.losses import SquaredError
     >>> from leaflearn.core.model_set import make_model_set
-    >>> data = GroupedExamples(torch.zeros(4, 1), torch.tensor([[1.0], [1.0], [-1.0], [-1.0]]), torch.tensor([0, 0, 1, 1]))
+    >>> y, group = torch.tensor([[1.0], [1.0], [-1.0], [-1.0]]), torch.tensor([0, 0, 1, 1])
+    >>> data = GroupedExamples(torch.zeros(4, 1), y, group)
     >>> models = make_model_set(lambda: torch.nn.Linear(1, 1), (2,))
     >>> optimizer = torch.optim.SGD(models.parameters(), lr=0.1)
     >>> training = Training(models, data, SquaredError(), Hard(), optimizer, max_epochs=50).run()
@@ -116,25 +134,12 @@ class Training:
         callbacks: Sequence[Callback] = (),
         stage: str = "training",
     ) -> None:
-        self.models, self.data, self.loss, self.rule, self.optimizer = (
-            models,
-            data,
-            loss,
-            rule,
-            optimizer,
-        )
-        self.max_epochs, self.groups_per_step, self.rows_per_group = (
-            max_epochs,
-            groups_per_step,
-            rows_per_group,
-        )
+        self.models, self.data, self.loss, self.rule = models, data, loss, rule
+        self.optimizer, self.max_epochs = optimizer, max_epochs
+        self.groups_per_step, self.rows_per_group = groups_per_step, rows_per_group
         self.schedule = SCHEDULES[schedule] if isinstance(schedule, str) else schedule
-        self.tol, self.n_iter_no_change, self.max_grad_norm, self.trim = (
-            tol,
-            n_iter_no_change,
-            max_grad_norm,
-            trim,
-        )
+        self.tol, self.n_iter_no_change = tol, n_iter_no_change
+        self.max_grad_norm, self.trim = max_grad_norm, trim
         self.generator = generator or torch.Generator().manual_seed(0)
         self.callbacks, self.stage = callbacks, stage
         self.epoch = 0
@@ -142,9 +147,8 @@ class Training:
         self.n_steps = 0
         self.history: dict[str, list[Any]] = {}
         *restarts, _ = models.shape
-        self.contexts = torch.full(
-            (*restarts, data.n_groups), -1
-        )  # each group's context when last seen, (..., m)
+        # The context of each group in its last step, -1 before.
+        self.contexts = torch.full((*restarts, data.n_groups), -1)  #               (..., m)
         self._base_rates = [float(group["lr"]) for group in optimizer.param_groups]
 
     @property
@@ -153,24 +157,20 @@ class Training:
 
     @property
     def progress(self) -> float:
-        """How far the run is, 0 to 1."""
+        """Completed share of the run, 0 to 1."""
         return self.n_steps / (self.steps_per_epoch * self.max_epochs)
 
     def run(self) -> Training:
-        """Train to the end, to the plateau, or until a callback says stop."""
+        """Train until `max_epochs`, a plateau of the objective, or a callback ends it."""
         self.stopped = False
-        while self.epoch < self.max_epochs and not self.has_levelled_off() and not self.stopped:
+        while self.epoch < self.max_epochs and not self.has_reached_plateau() and not self.stopped:
             self.stopped = self.run_epoch()
         return self
 
     def run_epoch(self) -> bool:
-        """Every group once; True if a callback wants to stop."""
-        began, before, value = (
-            time.perf_counter(),
-            self.contexts.clone(),
-            torch.zeros(self.models.shape[:-1], dtype=torch.float64),
-        )
-        stop = False
+        """Train on every group once; True if a callback ends the training."""
+        began, before, stop = time.perf_counter(), self.contexts.clone(), False
+        value = torch.zeros(self.models.shape[:-1], dtype=torch.float64)  #         (...)
         for batches in self.data.meta_batches(
             self.groups_per_step, self.generator, self.rows_per_group
         ):
@@ -192,33 +192,34 @@ class Training:
                 self.rule, self.last.scores, self.last.weights
             ).cpu()
             value += self.last.value.cpu() * (batches.n_groups / self.data.n_groups)
-            stop |= self._tell("on_step")
+            stop |= self._notify("on_step")
         self.epoch += 1
-        self._record(
-            value, (self.contexts != before).double().mean(-1), time.perf_counter() - began
-        )
-        return stop | self._tell("on_epoch")
+        changed = (self.contexts != before).double().mean(-1)  #                    (...)
+        self._record(value, changed, time.perf_counter() - began)
+        return stop | self._notify("on_epoch")
 
-    def has_levelled_off(self) -> bool:
-        """Has the best restart's objective stood still for `n_iter_no_change` epochs, with the rule settled?"""
+    def has_reached_plateau(self) -> bool:
+        """Whether the objective of the best restart has not fallen for `n_iter_no_change` epochs.
+
+        Epochs count only after temperature and learning rate have come down.
+        """
         if self.n_iter_no_change is None:
             return False
-        settled = [
-            np.nanmin(value)
-            for value in self.history.get("loss", [])[
-                math.ceil(self.max_epochs * self._constant_from) :
-            ]
-        ]
-        if len(settled) <= self.n_iter_no_change:
+        first = math.ceil(self.max_epochs * self._constant_from)
+        values = [np.nanmin(value) for value in self.history.get("loss", [])[first:]]
+        if len(values) <= self.n_iter_no_change:
             return False
-        old, new = settled[: -self.n_iter_no_change], settled[-self.n_iter_no_change :]
+        old, new = values[: -self.n_iter_no_change], values[-self.n_iter_no_change :]
         return bool(min(new) >= min(old) - self.tol * abs(min(old)))
 
     @cached_property
     def _constant_from(self) -> float:
-        """The progress from which a plateau means something: under a falling temperature the objective is a moving target, and what a high
-        learning rate cannot improve a lower one still can."""
-        low = max(LOW_RATE, self.schedule(1.0))
+        """The progress after which a plateau counts.
+
+        While the temperature falls, the objective itself changes. While the learning rate is high,
+        a lower one may still improve the objective.
+        """
+        low = max(settings.CORE.plateau_rate, self.schedule(1.0))
         rate = next(i / 100 for i in range(101) if i == 100 or self.schedule(i / 100) <= low)
         return max(constant_from(self.rule), rate)
 
@@ -227,7 +228,7 @@ class Training:
         return score_groups(self.models, self.data, self.loss, self.trim)
 
     def columns(self, restart: int | None = None) -> dict[str, NDArray[Any]]:
-        """The history as arrays of equal length; of one restart where there are several."""
+        """The history as arrays of equal length; with `restart`, of that restart only."""
         columns = {name: np.array(values) for name, values in self.history.items()}
         if restart is not None:
             columns = {
@@ -237,7 +238,7 @@ class Training:
         return columns
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that a fresh `Training` of the same parts needs to go on from here."""
+        """A copy of the state that a new `Training` with the same parameters continues from."""
         return {
             "models": {name: copy_state(value) for name, value in self.models.state_dict().items()},
             "optimizer": copy_state(self.optimizer.state_dict()),
@@ -249,21 +250,17 @@ class Training:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from where `state` was taken."""
+        """Continue from a state that `state_dict` returned."""
         self.models.load_state_dict(state["models"])
         self.optimizer.load_state_dict(copy_state(state["optimizer"]))
         self.generator.set_state(state["generator"])
-        self.epoch, self.n_steps, self.contexts = (
-            state["epoch"],
-            state["n_steps"],
-            state["contexts"].clone(),
-        )
+        self.epoch, self.n_steps = state["epoch"], state["n_steps"]
+        self.contexts = state["contexts"].clone()
         self.history = {name: list(values) for name, values in state["history"].items()}
 
-    def _tell(self, event: str) -> bool:
-        answers = [
-            getattr(callback, event)(self) for callback in self.callbacks
-        ]  # every callback hears of it, then one may stop
+    def _notify(self, event: str) -> bool:
+        # Call all callbacks, even if the first one ends the training.
+        answers = [getattr(callback, event)(self) for callback in self.callbacks]
         return any(answers)
 
     def _set_learning_rate(self) -> None:
@@ -273,9 +270,8 @@ class Training:
 
     def _record(self, value: Tensor, changed: Tensor, seconds: float) -> None:
         n_contexts = self.models.shape[-1]
-        usage = torch.stack(
-            [(self.contexts == k).double().mean(-1) for k in range(n_contexts)], -1
-        )  # (..., K)
+        shares = [(self.contexts == k).double().mean(-1) for k in range(n_contexts)]
+        usage = torch.stack(shares, -1)  #                                          (..., K)
         row = {
             "epoch": self.epoch,
             "loss": value.numpy(),
@@ -289,22 +285,25 @@ class Training:
             self.history.setdefault(name, []).append(entry)
 
     def _refuse_non_finite(self, value: Tensor) -> None:
-        if torch.isfinite(
-            value
-        ).any():  # a restart that diverged loses against the others; only the last one ends the fit
+        if torch.isfinite(value).any():  # a restart may diverge as long as another one does not
             return
         if self.n_steps == 1:
-            cause = "local models that predict non-finite values before any learning: look at their initial weights and the scale of X"
+            cause = "local models whose initial predictions are not finite"
+            advice = "check their initial weights and the scale of X"
         else:
             rate = self._base_rates[0]
-            cause = f"a learning rate that is too large (it is {rate:g}) or targets of a large scale: lower the one or standardise the other"
+            cause = f"a learning rate that is too large (it is {rate:g}) or a large scale of y"
+            advice = "lower the learning rate or standardize y"
         raise NonFiniteLossError(
-            f"The loss became non-finite at step {self.n_steps} (epoch {self.epoch + 1}); the likely cause is {cause}."
+            f"The loss became non-finite at step {self.n_steps} (epoch {self.epoch + 1}); "
+            f"the likely cause is {cause}: {advice}."
         )
 
 
 def score_groups(models: ModelSet, data: GroupedExamples, loss: Loss, trim: float = 0.0) -> Tensor:
-    """Summed loss of every model on every group, a bounded number of rows at a time, shape (..., m, K).
+    """Summed loss of every model on every group, shape (..., m, K).
+
+    At most `ROWS_AT_ONCE` rows are scored at a time, to bound the memory.
 
     Examples
     --------
@@ -312,10 +311,11 @@ def score_groups(models: ModelSet, data: GroupedExamples, loss: Loss, trim: floa
     >>> from leaflearn.core.losses import SquaredError
     >>> from leaflearn.core.model_set import make_model_set
     >>> data = GroupedExamples(torch.zeros(3, 1), torch.zeros(3, 1), torch.tensor([0, 1, 1]))
-    >>> score_groups(make_model_set(lambda: torch.nn.Linear(1, 1), (4,)), data, SquaredError()).shape
+    >>> models = make_model_set(lambda: torch.nn.Linear(1, 1), (4,))
+    >>> score_groups(models, data, SquaredError()).shape
     torch.Size([2, 4])
     """
-    if trim:  # which rows of a group are the worst shows only when all of them are there
+    if trim:  # a group can only be trimmed with the losses of all its rows
         rows = [
             score_rows(models, chunk, loss).cpu().double() for chunk in data.chunks(ROWS_AT_ONCE)
         ]
@@ -329,7 +329,7 @@ def score_groups(models: ModelSet, data: GroupedExamples, loss: Loss, trim: floa
 
 
 def copy_state(value: Any) -> Any:
-    """A deep copy of nested states, detached from the graph.
+    """A deep copy of nested states, detached from the autograd graph.
 
     Examples
     --------

@@ -17,11 +17,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from leaflearn.core import settings as core_settings
 from leaflearn.core.allocation import RULES, Annealed, Rule, make_rule
 from leaflearn.core.batches import GroupedExamples
 from leaflearn.core.grouped_data import GroupedData
 from leaflearn.core.losses import LOSSES, CrossEntropy, GeneralizedCrossEntropy, Loss
-from leaflearn.core.model_set import STACK_BELOW, Factory, ModelSet
+from leaflearn.core.model_set import Factory, ModelSet, count_parameters
 from leaflearn.core.training import Callback, Schedule, Training
 from leaflearn.engines import settings
 from leaflearn.engines.local_models import Scaling, to_tensor
@@ -180,7 +181,8 @@ def count_starts(n_init: int | str, factory: Factory, n_small: int) -> int:
     """
     if not isinstance(n_init, str):
         return n_init
-    return n_small if sum(p.numel() for p in factory().parameters()) <= STACK_BELOW else 1
+    is_small = count_parameters(factory()) <= core_settings.CORE.max_stacked_parameters
+    return n_small if is_small else 1
 
 
 def count_epochs(recipe: Recipe, n_groups: int) -> int:

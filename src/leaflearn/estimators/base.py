@@ -289,7 +289,7 @@ class BaseLeaf(BaseEstimator):
         random_state: np.random.RandomState,
     ) -> FittedState:
         """Compare the fit with the surrogate models and with its own other starts."""
-        surrogate = start.surrogate if start is not None else None
+        surrogate: Surrogate | None = start.surrogate if start is not None else None
         if surrogate is None and state.n_contexts > 1:
             surrogate = make_surrogate(data, random_state)
         # Starts of other stages had other tasks, such as to learn contexts that were found, so

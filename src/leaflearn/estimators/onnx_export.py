@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from leaflearn.engines.local_models import LocalModels, NetworkModels, Scaling
-from leaflearn.persistence.whole_folders import write_folder
+from leaflearn.persistence.atomic_files import write_folder
 
 INPUT = "X"
 FILE = re.compile(r"(context_\d+|all)\.onnx")

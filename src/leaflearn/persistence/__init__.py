@@ -2,8 +2,7 @@
 
 from leaflearn.persistence.arrays import pack_arrays, pack_tensors, unpack_arrays, unpack_tensors
 from leaflearn.persistence.containers import table_from_json, table_to_json
-from leaflearn.persistence.faults import expecting
-from leaflearn.persistence.folder import Model, read_model, write_model
+from leaflearn.persistence.folder import Model, expecting, read_model, write_model
 from leaflearn.persistence.objects import pack_objects, unpack_objects
 from leaflearn.persistence.values import from_json, to_json
 

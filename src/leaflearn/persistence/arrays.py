@@ -1,7 +1,7 @@
-"""Arrays and tensors as bytes, in the safetensors format: a short header in JSON, then plain numbers.
+"""Arrays and tensors as bytes in the safetensors format: a JSON header, then plain numbers.
 
-The format has no place for code, and its reader checks before it allocates: the header is read by its declared length, which is bounded,
-and every declared shape has to fit the bytes that are there.
+The format cannot hold code, and its reader checks sizes before it allocates memory: the length of
+the header is limited, and every declared shape must fit the number of bytes.
 """
 
 from __future__ import annotations
@@ -27,28 +27,26 @@ def pack_arrays(arrays: Mapping[str, NDArray[Any]]) -> bytes:
     >>> unpack_arrays(pack_arrays({"a": np.arange(3)}), "the example")
     {'a': array([0, 1, 2])}
     """
-    return safetensors.numpy.save(
-        {name: np.require(array, requirements="C") for name, array in arrays.items()}
-    )
+    contiguous = {name: np.require(array, requirements="C") for name, array in arrays.items()}
+    return safetensors.numpy.save(contiguous)
 
 
 def unpack_arrays(content: bytes, what: str) -> dict[str, NDArray[Any]]:
-    """The arrays again; `what` names the bytes where they are something else.
+    """Restore the arrays; `what` names the bytes in error messages.
 
     Examples
     --------
     >>> unpack_arrays(b"nonsense", "weights.safetensors")
     Traceback (most recent call last):
     ...
-    ValueError: weights.safetensors cannot be read as safetensors; get a fresh copy of the model folder.
+    ValueError: weights.safetensors cannot be read as safetensors; get a fresh copy of the model ...
     """
-    return {
-        name: array.copy() for name, array in _unpack(safetensors.numpy.load, content, what).items()
-    }  # copies can be written to
+    arrays = _unpack(safetensors.numpy.load, content, what)
+    return {name: array.copy() for name, array in arrays.items()}  # copies are writable
 
 
 def pack_tensors(tensors: Mapping[str, Tensor]) -> bytes:
-    """Tensors, by name, as bytes; they may share memory, and be of types that numpy does not know.
+    """Tensors, by name, as bytes; they may share memory and have types that numpy lacks.
 
     Examples
     --------
@@ -56,13 +54,12 @@ def pack_tensors(tensors: Mapping[str, Tensor]) -> bytes:
     >>> unpack_tensors(pack_tensors({"a": torch.ones(2)}), "the example")
     {'a': tensor([1., 1.])}
     """
-    return safetensors.torch.save(
-        {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
-    )
+    copies = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
+    return safetensors.torch.save(copies)
 
 
 def unpack_tensors(content: bytes, what: str) -> dict[str, Tensor]:
-    """The tensors again; `what` names the bytes where they are something else.
+    """Restore the tensors; `what` names the bytes in error messages.
 
     Examples
     --------
@@ -70,16 +67,14 @@ def unpack_tensors(content: bytes, what: str) -> dict[str, Tensor]:
     >>> unpack_tensors(pickle.dumps([1.0, 2.0]), "weights.safetensors")
     Traceback (most recent call last):
     ...
-    ValueError: weights.safetensors is a pickle, and pickles can run code, so it was not read; get a fresh copy of the model folder.
+    ValueError: weights.safetensors is a pickle, and pickles can run code, so it was not read; ...
     """
-    return {
-        name: tensor.clone()
-        for name, tensor in _unpack(safetensors.torch.load, content, what).items()
-    }  # at aligned addresses
+    tensors = _unpack(safetensors.torch.load, content, what)
+    return {name: tensor.clone() for name, tensor in tensors.items()}  # copies are aligned
 
 
 def refuse_pickle(content: bytes, what: str) -> None:
-    """Say it where bytes that cannot be read are a pickle, or an archive of torch that holds one.
+    """Raise an error if the bytes are a pickle, or an archive of torch with a pickle.
 
     Examples
     --------
@@ -87,7 +82,8 @@ def refuse_pickle(content: bytes, what: str) -> None:
     """
     if content[:1] == b"\x80" or (content[:2] == b"PK" and b"data.pkl" in content[:1000]):
         raise ValueError(
-            f"{what} is a pickle, and pickles can run code, so it was not read; get a fresh copy of the model folder."
+            f"{what} is a pickle, and pickles can run code, so it was not read; get a fresh copy "
+            "of the model folder."
         ) from None
 
 

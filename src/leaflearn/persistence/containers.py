@@ -1,6 +1,7 @@
-"""Rows of inputs as JSON and arrays, in the container that they came in: numpy arrays, sparse matrices, frames of pandas and of polars.
+"""Rows of inputs as JSON and arrays: numpy arrays, sparse matrices, frames of pandas and polars.
 
-A frame is kept column by column, each with the name of its type; rows lose the labels that pandas gave them.
+They are restored in the same container. Frames are stored column by column, each with the name of
+its type. The index of pandas frames is not stored.
 """
 
 from __future__ import annotations
@@ -18,32 +19,16 @@ SPARSE = {
     kind.__name__: kind
     for kind in (sparse.csr_matrix, sparse.csc_matrix, sparse.csr_array, sparse.csc_array)
 }
-POLARS = (  # types of columns that are known by their name alone
-    *(
-        "Int8",
-        "Int16",
-        "Int32",
-        "Int64",
-        "UInt8",
-        "UInt16",
-        "UInt32",
-        "UInt64",
-        "Float32",
-        "Float64",
-    ),
-    *("Boolean", "String", "Categorical", "Date", "Null"),
+NUMBER_TYPES = (
+    *("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64"),
+    *("Float32", "Float64"),
 )
-PANDAS = (
-    "object",
-    "str",
-    "string",
-    "boolean",
-    *POLARS[:10],
-)  # beside numpy's own types, and categories
+POLARS_TYPES = (*NUMBER_TYPES, "Boolean", "String", "Categorical", "Date", "Null")
+PANDAS_TYPES = (*NUMBER_TYPES, "object", "str", "string", "boolean")  # and numpy's, and categories
 
 
 def table_to_json(table: Any, arrays: Arrays, name: str) -> Any:
-    """Rows of any container as JSON; larger arrays of numbers go into `arrays`.
+    """Rows in any of the containers as JSON; larger arrays of numbers are put into `arrays`.
 
     Examples
     --------
@@ -71,12 +56,13 @@ def table_to_json(table: Any, arrays: Arrays, name: str) -> Any:
         names = to_json(table.columns.tolist(), name=f"the columns of {name}")
         return {"kind": "pandas", "names": names, "rows": len(table), "columns": columns}
     raise ValueError(
-        f"{name} is a {kind}, which a model folder cannot hold; use an array, a sparse matrix, or a frame of pandas or polars."
+        f"{name} is a {kind}, which a model folder cannot hold; use an array, a sparse matrix, or "
+        "a frame of pandas or polars."
     )
 
 
 def table_from_json(content: Any, arrays: Mapping[str, NDArray[Any]]) -> Any:
-    """The rows again.
+    """Restore the rows.
 
     Examples
     --------
@@ -91,7 +77,7 @@ def table_from_json(content: Any, arrays: Mapping[str, NDArray[Any]]) -> Any:
     if kind in SPARSE:
         parts = tuple(from_json(content[part], arrays) for part in ("data", "indices", "indptr"))
         matrix = SPARSE[kind](parts, shape=tuple(content["shape"]))
-        matrix.check_format(full_check=True)  # compiled code follows these indices without looking
+        matrix.check_format(full_check=True)  # compiled code uses the indices unchecked
         return matrix
     if kind == "polars":
         import polars
@@ -100,7 +86,7 @@ def table_from_json(content: Any, arrays: Mapping[str, NDArray[Any]]) -> Any:
             [_to_polars(*pair) for pair in zip(content["names"], content["columns"], strict=True)]
         )
     if kind != "pandas":
-        raise ValueError(f"tables of kind {kind} are not known")
+        raise ValueError(f"tables of kind {kind} are not supported")
     import pandas  # type: ignore[import-untyped]
 
     columns = [_to_pandas(column, arrays) for column in content["columns"]]
@@ -124,15 +110,15 @@ def _pandas_column(column: Any, arrays: Arrays, name: str) -> dict[str, Any]:
             "categories": categories,
             "ordered": bool(dtype.ordered),
         }
-    if str(dtype) not in PANDAS:
+    if str(dtype) not in PANDAS_TYPES:
         raise ValueError(
-            f"{label} is of type {dtype}, which a model folder cannot hold; turn it into numbers, text, dates or categories."
+            f"{label} is of type {dtype}, which a model folder cannot hold; turn it into numbers, "
+            "text, dates or categories."
         )
-    values, is_missing = column.tolist(), column.isna().tolist()
-    if str(dtype) != "object":  # there None and NaN differ
-        values = [
-            None if missing else value for value, missing in zip(values, is_missing, strict=True)
-        ]
+    values = column.tolist()
+    if str(dtype) != "object":  # in object columns, None and NaN differ
+        pairs = zip(values, column.isna().tolist(), strict=True)
+        values = [None if is_missing else value for value, is_missing in pairs]
     return {"type": str(dtype), "values": to_json(values, name=label)}
 
 
@@ -148,20 +134,21 @@ def _to_pandas(content: Any, arrays: Mapping[str, NDArray[Any]]) -> Any:
             pandas.Index(_to_pandas(content["categories"], arrays)),
             ordered=content["ordered"],
         )
-    if kind not in PANDAS:
-        raise ValueError(f"columns of type {kind} are not known")
+    if kind not in PANDAS_TYPES:
+        raise ValueError(f"columns of type {kind} are not supported")
     if kind == "object":
         column = np.empty(len(values), dtype=object)
         column[:] = values
-        return pandas.Series(column, dtype=object)  # else pandas would guess that it is text
+        return pandas.Series(column, dtype=object)  # without dtype, pandas infers text
     return pandas.array(values, dtype=kind)
 
 
 def _polars_column(column: Any) -> dict[str, Any]:
     kind, label = str(column.dtype), f"column {column.name!r}"
-    if kind not in POLARS:
+    if kind not in POLARS_TYPES:
         raise ValueError(
-            f"{label} is of type {kind}, which a model folder cannot hold; turn it into numbers, text, dates or categories."
+            f"{label} is of type {kind}, which a model folder cannot hold; turn it into numbers, "
+            "text, dates or categories."
         )
     return {"type": kind, "values": to_json(column.to_list(), name=label)}
 
@@ -169,6 +156,6 @@ def _polars_column(column: Any) -> dict[str, Any]:
 def _to_polars(name: str, content: Any) -> Any:
     import polars
 
-    if content["type"] not in POLARS:
-        raise ValueError(f"columns of type {content['type']} are not known")
+    if content["type"] not in POLARS_TYPES:
+        raise ValueError(f"columns of type {content['type']} are not supported")
     return polars.Series(name, from_json(content["values"]), dtype=getattr(polars, content["type"]))

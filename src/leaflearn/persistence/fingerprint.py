@@ -1,4 +1,4 @@
-"""A short text that tells whether two sets of training rows are the same, without holding any of them."""
+"""A checksum of training rows, to check later that the same rows are given again."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scipy import sparse
 
 
 def fingerprint(X: Any, *columns: NDArray[Any] | None) -> str:
-    """The checksum of inputs (an array, a sparse matrix or a frame) and of further columns such as targets and groups.
+    """Checksum of inputs (array, sparse matrix or frame) and further columns such as targets.
 
     Examples
     --------
@@ -31,22 +31,21 @@ def fingerprint(X: Any, *columns: NDArray[Any] | None) -> str:
 def _parts_of(X: Any) -> list[Any]:
     if sparse.issparse(X):
         return [X.data, X.indices, X.indptr]
-    if hasattr(X, "iloc"):  # a frame of pandas, where two columns may have the same name
+    if hasattr(X, "iloc"):  # a pandas frame, which may have two columns with one name
         return [np.asarray(X.iloc[:, i]) for i in range(X.shape[1])]
-    if hasattr(X, "columns"):  # of another library
+    if hasattr(X, "columns"):  # a frame of another library
         return [np.asarray(X[name]) for name in getattr(X, "column_names", X.columns)]
     return [X]
 
 
 def _header(part: NDArray[Any] | None) -> bytes:
-    return (
-        b"none" if part is None else f"{part.dtype.kind}{part.shape}".encode()
-    )  # else (2, 3) would look like (3, 2)
+    """Type and shape: arrays of shapes (2, 3) and (3, 2) may have the same bytes."""
+    return b"none" if part is None else f"{part.dtype.kind}{part.shape}".encode()
 
 
 def _content(part: NDArray[Any] | None) -> Any:
     if part is None:
         return b""
     if part.dtype.kind in "biuf":
-        return np.ascontiguousarray(part)  # hashed where it lies
+        return np.ascontiguousarray(part)  # hashed without a copy
     return "\x1f".join(map(str, part.ravel().tolist())).encode("utf-8", "surrogatepass")

@@ -1,7 +1,8 @@
-"""Scikit-learn models whose compiled code believes the numbers it is given: from a foreign file they are checked before they are asked.
+"""Checks of loaded scikit-learn models, before their compiled code is used.
 
-A tree says at each node which feature to look at and where to go on. Compiled code follows that without looking, so a crafted file could
-make it read memory that is not its own, or walk in circles. The same goes for support vectors, neighbours and sparse matrices.
+A tree stores for each node a feature and two child nodes. Compiled code uses these numbers without
+a check, so a manipulated file could make it read other memory or run in a loop. The same is true
+of support vectors, neighbors and sparse matrices.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ LEAF = -1
 
 
 def check_sound(value: Any) -> None:
-    """Raise a ValueError where a model, or one inside it, points outside of its own numbers.
+    """Raise a ValueError if a model, or one inside it, has indices out of range.
 
     Examples
     --------
@@ -34,7 +35,7 @@ def check_sound(value: Any) -> None:
     >>> check_sound([model])
     Traceback (most recent call last):
     ...
-    ValueError: a tree points outside of its own nodes or features
+    ValueError: a tree has nodes or features out of range
     """
     for item in _walk(value):
         for kind, check in CHECKS.items():
@@ -43,13 +44,13 @@ def check_sound(value: Any) -> None:
 
 
 def _walk(value: Any) -> Iterator[Any]:
-    """The value and everything in it."""
+    """The value and all objects in it."""
     waiting, seen = [value], {}
     while waiting:
         item = waiting.pop()
         if id(item) in seen:
             continue
-        seen[id(item)] = item  # kept alive, so that no other object gets its number
+        seen[id(item)] = item  # kept alive, so that no other object gets its id
         yield item
         if isinstance(item, dict):
             waiting += item.values()
@@ -61,15 +62,17 @@ def _walk(value: Any) -> Iterator[Any]:
             waiting += getattr(item, "__dict__", {}).values()
 
 
-def _require(
-    is_sound: Any, what: str, fault: str = "points outside of its own nodes or features"
-) -> None:
+def _require(is_sound: Any, what: str, fault: str = "has nodes or features out of range") -> None:
     if not is_sound:
         raise ValueError(f"{what} {fault}")
 
 
 def _check_nodes(left: Any, right: Any, feature: Any, is_leaf: Any, n_features: int) -> int:
-    """A node that is no leaf leads to two later ones, which no other leads to, and looks at a feature that is there. Gives the depth."""
+    """Check the nodes of a tree, and return its depth.
+
+    Each inner node must have an existing feature and two children, which come later and have no
+    other parent.
+    """
     inner = np.flatnonzero(~is_leaf)
     children = np.concatenate([left[inner], right[inner]]).astype(np.int64)
     _require(
@@ -102,7 +105,7 @@ def _check_tree(model: Any) -> None:
         tree.children_left == LEAF,
         tree.n_features,
     )
-    _require(depth <= tree.max_depth, "a tree", "is deeper than it says")
+    _require(depth <= tree.max_depth, "a tree", "is deeper than it declares")
 
 
 def _check_boosting(model: Any) -> None:
@@ -117,12 +120,12 @@ def _check_histogram_boosting(model: Any) -> None:
     _require(
         getattr(model, "_preprocessor", None) is None and not getattr(model, "_in_fit", False),
         "a boosted tree",
-        "has categories",
+        "has categorical features",
     )
     for tree in (tree for trees in getattr(model, "_predictors", []) for tree in trees):
         _require(isinstance(tree, TreePredictor) and len(tree.nodes) > 0, "a boosted tree")
         nodes = tree.nodes
-        _require(not nodes["is_categorical"].any(), "a boosted tree", "has categories")
+        _require(not nodes["is_categorical"].any(), "a boosted tree", "has categorical features")
         _check_nodes(
             nodes["left"],
             nodes["right"],
@@ -135,27 +138,27 @@ def _check_histogram_boosting(model: Any) -> None:
 def _check_support_vectors(model: Any) -> None:
     if not hasattr(model, "support_vectors_"):
         return
-    n_vectors, n_kinds = model.support_vectors_.shape[0], len(model._n_support)
-    n_pairs = n_kinds * (n_kinds - 1) // 2
+    n_vectors, n_classes = model.support_vectors_.shape[0], len(model._n_support)
+    n_pairs = n_classes * (n_classes - 1) // 2
     coefficients = (
         model._dual_coef_.data if sparse.issparse(model._dual_coef_) else model._dual_coef_
     )
     is_sound = (
         int(model.n_support_.sum()) == n_vectors == len(model.support_)
         and min(model._n_support) >= 0
-        and np.size(coefficients) == (n_kinds - 1) * n_vectors
+        and np.size(coefficients) == (n_classes - 1) * n_vectors
         and np.size(model._intercept_) == n_pairs
         and all(np.size(p) in (0, n_pairs) for p in (model._probA, model._probB))
         and np.all((model.support_ >= 0) & (model.support_ < model.shape_fit_[0]))
     )
-    _require(is_sound, "a support vector machine", "has other numbers than it says")
+    _require(is_sound, "a support vector machine", "has arrays of inconsistent sizes")
 
 
-def _check_neighbours(model: Any) -> None:
+def _check_neighbors(model: Any) -> None:
     if hasattr(model, "_fit_X"):
         _require(
             model._fit_X.ndim == 2 and model._fit_X.shape[1] == model.n_features_in_,
-            "a model of neighbours",
+            "a model of neighbors",
         )
 
 
@@ -169,7 +172,7 @@ CHECKS = {
     BaseGradientBoosting: _check_boosting,
     BaseHistGradientBoosting: _check_histogram_boosting,
     BaseLibSVM: _check_support_vectors,
-    NeighborsBase: _check_neighbours,
+    NeighborsBase: _check_neighbors,
     sparse.spmatrix: _check_sparse,
     sparse.sparray: _check_sparse,
 }

@@ -1,16 +1,21 @@
-"""Plain values as JSON that gives them back exactly: numbers of any kind, text, dates, tuples, arrays, and objects of known classes.
+"""Plain values as JSON that restores them exactly.
 
-What JSON can hold stays as it is. Anything else becomes a dictionary with a single key, a tag that begins with `$`:
+Values may be numbers, text, dates, tuples, arrays, and dataclasses from a list. Values that JSON
+has are stored as they are. Others become a dictionary with a single key, a tag that begins with
+`$`:
 
     {"$float": "nan"}                   numbers that are not finite
-    {"$tuple": [1, 2]}                  tuples; likewise $dict for dictionaries with other keys than text
-    {"$scalar": ["float32", 0.5]}       numpy's scalars
+    {"$tuple": [1, 2]}                  tuples
+    {"$dict": [[1, "a"], [2, "b"]]}     dictionaries with keys that are not text
+    {"$scalar": {"$values": ...}}       scalars of numpy
     {"$date": "2026-01-31"}             dates; likewise $datetime
-    {"$values": ["int64", [2], [1, 2]]} arrays, with type and shape; text and objects too
-    {"$array": "scores"}                large arrays of numbers, which are kept elsewhere, by name
-    {"$transposed": ...}                arrays whose columns lie together: sums over them depend on it in the last digit
-    {"$object": ["Huber", {...}]}       dataclasses, of a table that the caller has
-    {"$random_state": {...}}            where a generator of numpy stands
+    {"$dates": ["datetime64[D]", ...]}  arrays of dates, as integers
+    {"$values": ["int64", [2], [1, 2]]} arrays with type and shape, also of text and objects
+    {"$array": "scores"}                large arrays of numbers, which are stored elsewhere by name
+    {"$transposed": ...}                arrays in column-major order, on which the last digits of
+                                        sums depend
+    {"$object": ["Huber", {...}]}       dataclasses from a list that the caller passes
+    {"$random_state": {...}}            the state of a generator of numpy
 """
 
 from __future__ import annotations
@@ -27,23 +32,13 @@ from numpy.typing import NDArray
 Arrays = dict[str, NDArray[Any]]
 Classes = Mapping[str, type[Any]]
 
-FEW = 100  # numbers of an array that are written into the JSON itself
+MAX_JSON_SIZE = 100  # larger arrays of numbers are stored outside of the JSON
 NUMBERS = (
-    "bool",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-    "float16",
-    "float32",
-    "float64",
+    *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+    *("float16", "float32", "float64"),
 )
 DATES = {datetime.date: "$date", datetime.datetime: "$datetime"}
-UNITS = ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns")  # of numpy's dates
+UNITS = ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns")  # of dates of numpy
 
 
 def to_json(
@@ -54,13 +49,15 @@ def to_json(
     Parameters
     ----------
     value
-        None, text, numbers, dates, numpy's scalars and arrays, and lists, tuples and dictionaries of these; dataclasses of `classes`.
+        None, text, numbers, dates, scalars and arrays of numpy, dataclasses of `classes`, and
+        lists, tuples and dictionaries of these.
     arrays
-        Takes in the larger arrays of numbers, by names that begin with `name`; without it all go into the JSON.
+        Receives the larger arrays of numbers, by names that begin with `name`. Without it, all
+        arrays are stored in the JSON.
     classes
-        Dataclasses that are known, by name.
+        Dataclasses that may be stored, by name.
     name
-        What the value is called, in the names of arrays and in errors.
+        Name of the value, used in the names of arrays and in error messages.
 
     Examples
     --------
@@ -69,7 +66,7 @@ def to_json(
     >>> to_json({1, 2}, name="groups_")
     Traceback (most recent call last):
     ...
-    ValueError: groups_ holds {1, 2}, of type set, which a model folder cannot hold; use text, numbers, dates, or tuples of them.
+    ValueError: groups_ holds {1, 2}, of type set, which a model folder cannot hold; use text, ...
     """
     kind = type(value)
     if value is None or kind in (bool, int, str):
@@ -96,14 +93,15 @@ def to_json(
         }
         return {"$object": [kind.__name__, content]}
     raise ValueError(
-        f"{name} holds {value!r}, of type {kind.__name__}, which a model folder cannot hold; use text, numbers, dates, or tuples of them."
+        f"{name} holds {value!r}, of type {kind.__name__}, which a model folder cannot hold; use "
+        "text, numbers, dates, or tuples of them."
     )
 
 
 def from_json(
     content: Any, arrays: Mapping[str, NDArray[Any]] | None = None, classes: Classes | None = None
 ) -> Any:
-    """The value again. What was never written by `to_json` is a ValueError, KeyError or TypeError.
+    """Restore the value; other JSON than that of `to_json` raises Value-, Key- or TypeError.
 
     Examples
     --------
@@ -149,7 +147,7 @@ def from_json(
             return generator
         case "$object":
             return (classes or {})[inner[0]](**from_json(inner[1], arrays, classes))
-    raise ValueError(f"{tag} is not known")
+    raise ValueError(f"the tag {tag} is not supported")
 
 
 def _dict_to_json(
@@ -171,36 +169,32 @@ def _array_to_json(
         return {"$transposed": _array_to_json(array.T, arrays, classes, name)}
     kind = array.dtype.kind
     if kind in "Mm" and _unit_of(str(array.dtype)):
-        return {
-            "$dates": [
-                str(array.dtype),
-                _array_to_json(array.view(np.int64), arrays, classes, name),
-            ]
-        }
+        numbers = _array_to_json(array.view(np.int64), arrays, classes, name)
+        return {"$dates": [str(array.dtype), numbers]}
     if kind not in "UO" and array.dtype.name not in NUMBERS:
         raise ValueError(
-            f"{name} holds an array of type {array.dtype}, which a model folder cannot hold; use text, numbers or dates."
+            f"{name} holds an array of type {array.dtype}, which a model folder cannot hold; use "
+            "text, numbers or dates."
         )
-    if arrays is not None and kind not in "UO" and array.size > FEW:
+    if arrays is not None and kind not in "UO" and array.size > MAX_JSON_SIZE:
         arrays[name] = array
         return {"$array": name}
     dtype = {"U": "str", "O": "object"}.get(kind, array.dtype.name)
-    return {
-        "$values": [dtype, list(array.shape), to_json(array.ravel().tolist(), None, classes, name)]
-    }
+    values = to_json(array.ravel().tolist(), None, classes, name)
+    return {"$values": [dtype, list(array.shape), values]}
 
 
 def _values_from_json(dtype: str, shape: list[int], items: list[Any]) -> NDArray[Any]:
     if dtype not in (*NUMBERS, "str", "object"):
-        raise ValueError(f"arrays of type {dtype} are not known")
+        raise ValueError(f"arrays of type {dtype} are not supported")
     array = np.empty(len(items), dtype=object)
-    array[:] = items  # numpy would make a table of tuples
+    array[:] = items  # np.array would turn tuples into a matrix
     return array.astype(dtype).reshape(shape)
 
 
 def _dates_from_json(dtype: str, numbers: NDArray[Any]) -> NDArray[Any]:
     if not _unit_of(dtype) or numbers.dtype != np.int64:
-        raise ValueError(f"dates of type {dtype} are not known")
+        raise ValueError(f"dates of type {dtype} are not supported")
     return numbers.view(dtype)
 
 

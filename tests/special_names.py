@@ -1,9 +1,9 @@
-"""A small table with two contexts and group names that programs stumble over."""
+"""A small table with two contexts, and group names with special characters."""
 
 import numpy as np
 import pandas
 
-STRANGE = [
+SPECIAL_NAMES = [
     "<script>alert(1)</script>",
     "[red]x[/red]",
     "=cmd()",
@@ -17,8 +17,8 @@ STRANGE = [
 ]
 
 
-def make_table(names=STRANGE, n_rows=8, seed=0):
-    """Every third source measures with the opposite sign."""
+def make_table(names=SPECIAL_NAMES, n_rows=8, seed=0):
+    """The effect of every third source has the opposite sign."""
     rng = np.random.default_rng(seed)
     source = np.repeat(np.arange(len(names)), n_rows)
     table = pandas.DataFrame(
