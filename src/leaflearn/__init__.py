@@ -10,7 +10,6 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from leaflearn.engines import RecoveryWarning
     from leaflearn.estimators import (
         Identification,
         LeafClassifier,
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
         WithinGroupKFold,
         load,
     )
+    from leaflearn.messages import RecoveryWarning
 
 __version__ = version("leaflearn")
 
@@ -28,7 +28,7 @@ _HOME = {
     "LeafClassifier": "leaflearn.estimators",
     "LeafRanker": "leaflearn.estimators",
     "LeafRegressor": "leaflearn.estimators",
-    "RecoveryWarning": "leaflearn.engines",
+    "RecoveryWarning": "leaflearn.messages",
     "WithinGroupKFold": "leaflearn.estimators",
     "find_informative_columns": "leaflearn.tabular.informative_columns",
     "load": "leaflearn.estimators",

@@ -1,4 +1,4 @@
-"""What a fit has come to: the start that was kept, what became of the others, and the warning where it may not be right."""
+"""What a fit has come to: the start that was kept, and what became of the others."""
 
 from __future__ import annotations
 
@@ -12,10 +12,6 @@ from torch import nn
 from leaflearn.core.training import NonFiniteLossError, Training
 
 CONVERGED = 0.01  # share of groups that may have moved in the last epoch of a converged run
-
-
-class RecoveryWarning(UserWarning):
-    """The fit may not be right: the contexts that were found, or what was learnt in them."""
 
 
 @dataclass(frozen=True)

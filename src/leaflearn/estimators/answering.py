@@ -14,7 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from leaflearn.core.grouped_data import as_labels, encode_groups, find_groups, position_in_group
 from leaflearn.core.training import ROWS_AT_ONCE
 from leaflearn.core.trimming import trim_groups
-from leaflearn.diagnostics.novelty import LIMIT, HeldOut, sum_by_group
+from leaflearn.diagnostics import settings as diagnostic_settings
+from leaflearn.diagnostics.novelty import HeldOut, sum_by_group
 from leaflearn.engines.engine import choose_engine
 from leaflearn.engines.local_models import LocalModels
 from leaflearn.estimators.identification import Identification
@@ -106,14 +107,14 @@ class AnsweringContexts:
             labels,
             scores / self._evidence_unit,
             novelty,
-            (novelty > LIMIT) | no_label_is_known,
+            (novelty > diagnostic_settings.DIAGNOSTICS.novelty_limit) | no_label_is_known,
             abstain,
         )
 
     @property
     def _evidence_unit(self) -> float:
         """By so much must losses differ for e to 1 in favour of a context."""
-        return self._temperature * self._held_out.doubt
+        return self._temperature * self._held_out.evidence_factor
 
     @property
     def _engine(self) -> str:

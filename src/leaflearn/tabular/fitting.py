@@ -12,9 +12,9 @@ from sklearn.base import clone
 
 from leaflearn.core.training import Callback
 from leaflearn.diagnostics.identifiability import count_answers_needed, warn_about_few_answers
-from leaflearn.engines import RecoveryWarning
 from leaflearn.estimators.classifier import LeafClassifier
 from leaflearn.estimators.regressor import LeafRegressor
+from leaflearn.messages import RecoveryWarning
 from leaflearn.tabular.feature_choice import find_informative_features
 from leaflearn.tabular.frames import to_frame
 from leaflearn.tabular.held_out import are_needed, compare_with_pooled_model

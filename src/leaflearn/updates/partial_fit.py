@@ -23,7 +23,8 @@ from leaflearn.core.grouped_data import (
     renumber,
     take,
 )
-from leaflearn.diagnostics.novelty import LIMIT, sum_by_group
+from leaflearn.diagnostics import settings as diagnostic_settings
+from leaflearn.diagnostics.novelty import sum_by_group
 from leaflearn.engines.local_models import LocalModels
 from leaflearn.estimators.validation import check_rows, check_X
 from leaflearn.initialization.columns import as_numbers
@@ -169,8 +170,9 @@ def _find_suspects(
     losses = estimator._local_models.losses(examples.X, examples.y)
     best = sum_by_group(estimator._trimmed(losses, examples.group), examples.group).argmin(1)
     novelty = estimator._held_out.novelty(losses, examples.group, best)
+    limit = diagnostic_settings.DIAGNOSTICS.novelty_limit
     return np.asarray(
-        may_be_new & (novelty > np.where(np.bincount(examples.group) < SMALL, SUSPICIOUS, LIMIT))
+        may_be_new & (novelty > np.where(np.bincount(examples.group) < SMALL, SUSPICIOUS, limit))
     )
 
 
