@@ -9,6 +9,7 @@ from sklearn.neighbors import KNeighborsRegressor
 from leaflearn import LeafClassifier, LeafRegressor
 from leaflearn.diagnostics.novelty import HeldOut, choose_held_out
 from leaflearn.diagnostics.settings import DIAGNOSTICS
+from leaflearn.persistence.values import from_json, to_json
 
 
 class Sites:
@@ -203,3 +204,13 @@ def test_a_local_model_that_needs_all_rows_does_not_break_the_fit():
     neighbours = KNeighborsRegressor(n_neighbors=55)
     leaf = LeafRegressor(1, local_model=neighbours, random_state=0).fit(X, y, groups)
     assert leaf.identify(X, y + 1e6).novelty.tolist() == [0.0]
+
+
+@pytest.mark.parametrize("name", ["doubt", "evidence_factor"])
+def test_the_evidence_factor_keeps_its_first_name_in_model_folders(name):
+    classes = {"HeldOut": HeldOut}
+    stored = to_json(HeldOut([], 0.05, 0.0, evidence_factor=3.0), None, classes)
+    content = {"losses": [], "spread": 0.05, "least": 0.0, "doubt": 3.0}
+    assert stored == {"$object": ["HeldOut", content]}
+    content[name] = content.pop("doubt")
+    assert from_json({"$object": ["HeldOut", content]}, None, classes).evidence_factor == 3.0
