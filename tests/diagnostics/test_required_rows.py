@@ -1,12 +1,14 @@
-"""The number of further rows is honest: with so many, sources are settled about as often as is said."""
+"""With the reported number of rows, sources are identified about as often as stated."""
 
 import numpy as np
 import pytest
+from leaflearn.engines.row_losses import SquaredRowLoss
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from leaflearn import LeafClassifier, LeafRegressor
-from leaflearn.diagnostics.required_rows import SETTLED, count_required_rows, rows_for
-from leaflearn.estimators.identification import Identification
+from leaflearn.diagnostics.required_rows import count_required_rows, rows_for
+from leaflearn.diagnostics.settings import DIAGNOSTICS
+from leaflearn.engines.local_models import RefittedModels
 
 
 def draw(rng, n, context, is_label, noise):
@@ -18,7 +20,7 @@ def draw(rng, n, context, is_label, noise):
 
 
 @pytest.mark.parametrize("is_label", [True, False])
-def test_with_so_many_more_rows_most_sources_are_settled(is_label):
+def test_the_required_rows_identify_most_sources(is_label):
     rng, noise = np.random.default_rng(0), 1.0
     parts = [draw(rng, 25, k % 2, is_label, noise) for k in range(16)]
     X, y = np.concatenate([x for x, _ in parts]), np.concatenate([label for _, label in parts])
@@ -26,38 +28,47 @@ def test_with_so_many_more_rows_most_sources_are_settled(is_label):
         (LeafClassifier, LogisticRegression()) if is_label else (LeafRegressor, LinearRegression())
     )
     leaf = kind(2, local_model=model, random_state=0).fit(X, y, groups=np.repeat(np.arange(16), 25))
-    settled, told = [], []
+    is_identified, required = [], []
     for trial in range(60):
         x, label = draw(rng, 2, trial % 2, is_label, noise)
         found = leaf.identify(x, label)
-        more = count_required_rows(leaf, x, found, np.zeros(2, dtype=int))[0]
+        (more,) = count_required_rows(
+            leaf._local_models,  # public with the fitted state
+            x,
+            np.zeros(2, dtype=int),
+            found.probability,
+            found.margin,
+            found.is_new,
+            evidence_unit=leaf._evidence_unit,  # public with the fitted state
+            is_classifier=is_label,
+        )
         if not 0 < more < 200:
             continue
         further, labels = draw(rng, int(more), trial % 2, is_label, noise)
         after = leaf.identify(np.concatenate([x, further]), np.concatenate([label, labels]))
-        settled.append(after.margin[0] >= SETTLED)
-        told.append(more)
-    assert len(told) > 20
-    assert np.mean(settled) > 0.75  # nine in ten, if the first rows did not mislead
-    assert np.median(told) < 60  # and it is not bought with a number that always suffices
+        is_identified.append(after.margin[0] >= DIAGNOSTICS.identified_margin)
+        required.append(more)
+    assert len(required) > 20
+    assert np.mean(is_identified) > 0.75  # nine in ten, if the first rows are not misleading
+    assert np.median(required) < 60  # a number that always suffices would be larger
 
 
-def test_a_settled_source_needs_none_and_a_new_one_cannot_be_settled():
-    sure, is_new = np.array([[1.0, 0.0]] * 2), np.array([False, True])
-    found = Identification(
-        np.array(["a", "b"]),
-        np.zeros(2, dtype=int),
-        sure,
-        np.array([9.0, 0.1]),
-        np.zeros(2),
-        is_new,
+def test_an_identified_source_needs_no_rows_and_a_new_one_cannot_be_identified():
+    required = count_required_rows(
+        RefittedModels([], SquaredRowLoss()),
+        np.zeros((2, 1)),
+        np.array([0, 1]),
+        probability=np.array([[1.0, 0.0]] * 2),
+        margin=np.array([9.0, 0.1]),
+        is_new=np.array([False, True]),
+        evidence_unit=1.0,
+        is_classifier=False,
     )
-    needed = count_required_rows(None, np.zeros((2, 1)), found, np.array([0, 1]))
-    assert needed[0] == 0
-    assert np.isnan(needed[1])
+    assert required[0] == 0
+    assert np.isnan(required[1])
 
 
-def test_more_is_needed_where_each_row_says_less():
+def test_rows_that_say_less_are_required_in_larger_numbers():
     numbers = [rows_for(2.0, gain) for gain in (2.0, 0.5, 0.1)]
     assert numbers == sorted(numbers)
     assert np.isnan(rows_for(2.0, 0.0))

@@ -317,11 +317,13 @@ def test_rows_held_out_within_groups_can_be_scored(conflict):
 def test_single_rows_are_warned_about(conflict):
     with pytest.warns(
         RecoveryWarning,
-        match=r"^Every group has a single row, and single rows cannot tell contexts apart; pass groups= ",
+        match=r"^Every group has a single row, and contexts cannot be identified from single rows; "
+        r"pass groups= ",
     ):
         LeafRegressor(**QUICK).fit(conflict.X, conflict.y)
     with pytest.warns(
-        RecoveryWarning, match="apart, unless every context has labels of its own; pass groups= "
+        RecoveryWarning,
+        match="single rows, unless every context has labels of its own; pass groups= ",
     ):
         LeafClassifier(**QUICK).fit(conflict.X, conflict.labels)
 
@@ -335,7 +337,8 @@ def test_nothing_is_warned_about_in_an_ordinary_fit(conflict):
 def test_networks_that_have_learnt_too_little_are_told_of(conflict):
     with pytest.warns(
         RecoveryWarning,
-        match=r"^The fit may not be right\. What was learnt in contexts 0, 1 is .* raise max_epochs",
+        match=r"^The fit may not be right\. The local models of contexts 0, 1 are up to .* raise "
+        r"max_epochs",
     ):
         leaf = LeafRegressor(**QUICK).fit(conflict.X, conflict.y, conflict.groups)
     assert not leaf.converged_

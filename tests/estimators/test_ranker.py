@@ -85,7 +85,8 @@ def test_too_few_yes_or_no_answers_are_warned_about():
     winner, loser, worker, _, _ = answers(0, n_each=2)
     with pytest.warns(
         RecoveryWarning,
-        match=r"^Half of the workers gave at most 2 answers\. By yes or no alone 2 contexts cannot be told apart",
+        match=r"^Half of the workers gave at most 2 answers\. From yes or no alone, 2 contexts cannot "
+        r"be identified with fewer than 3 per worker; ",
     ):
         LeafRanker(n_contexts=2, random_state=0).fit(winner, loser, worker)
 

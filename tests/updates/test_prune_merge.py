@@ -133,7 +133,7 @@ def test_contexts_that_are_too_few_after_a_merge_are_doubted():
     assert leaf.converged_
     with pytest.warns(
         RecoveryWarning,
-        match="3 contexts explain unseen rows clearly better than 2; try n_contexts=3",
+        match="3 contexts predict held-out rows significantly better than 2; try n_contexts=3",
     ):
         leaf.merge(0, 1)
     assert not leaf.converged_
@@ -144,7 +144,7 @@ def test_one_context_that_is_left_of_several_is_doubted_only_where_they_conflict
     leaf = LeafRegressor(2, local_model=LinearRegression(), random_state=0).fit(X, y, groups)
     with pytest.warns(
         RecoveryWarning,
-        match=r"2 contexts explain unseen rows clearly better than 1; try n_contexts=2\.$",
+        match=r"2 contexts predict held-out rows significantly better than 1; try n_contexts=2\.$",
     ):
         leaf.merge(0, 1)
     assert not leaf.converged_

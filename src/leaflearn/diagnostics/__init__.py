@@ -1,1 +1,1 @@
-"""Checks of data and of fits: what can be seen without the truth."""
+"""Diagnostics: checks of a fit, of new sources and of single probabilities, without the truth."""

@@ -1,4 +1,8 @@
-"""Yes or no tells little: how many answers of each worker it takes to tell contexts apart, and a warning where there are fewer."""
+"""How many yes-or-no answers per group the contexts require, and a warning where there are fewer.
+
+A yes or no carries little information, so contexts that groups reveal by such answers alone cannot
+be identified from too few of them, however many groups there are.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +12,14 @@ import warnings
 import numpy as np
 from numpy.typing import NDArray
 
-from leaflearn.messages import RecoveryWarning
+from leaflearn.messages import RecoveryWarning, TooFewAnswers
 
 
 def count_answers_needed(n_contexts: int) -> int:
-    """How many different items everybody must answer by yes or no, so that so many contexts can be told apart, but for rare coincidences.
+    """How many different yes-or-no items per group identify the contexts, except in rare cases.
 
-    Half of them, but for one, can have a pattern of answers for each context, and so can the other half; the last ties the two together.
+    One half of the items needs a different pattern of answers for each context, and so does the
+    other half; one more item connects the two.
 
     Examples
     --------
@@ -27,16 +32,16 @@ def count_answers_needed(n_contexts: int) -> int:
 def warn_about_few_answers(
     sizes: NDArray[np.integer], n_contexts: int, needed: int, who: str, one: str
 ) -> None:
-    """Say so where half of the groups gave fewer answers than it takes.
+    """Warn where half of the groups gave fewer answers than the contexts require.
 
     Parameters
     ----------
     sizes
-        Answers of each group, shape (m,).
+        Number of answers of each group, shape (m,).
     n_contexts, needed
-        How many contexts there are, and how many answers of each group they need.
+        The number of contexts, and the number of answers that they require per group.
     who, one
-        What the groups are called, and one of them.
+        What the groups are called, in the plural and in the singular.
 
     Examples
     --------
@@ -44,9 +49,5 @@ def warn_about_few_answers(
     """
     answers = int(np.median(sizes))
     if answers < needed:
-        warnings.warn(
-            f"Half of the {who} gave at most {answers} answers. By yes or no alone {n_contexts} contexts cannot be told apart from fewer "
-            f"than {needed} a {one}; ask for more answers, or for fewer contexts.",
-            RecoveryWarning,
-            stacklevel=4,
-        )
+        message = TooFewAnswers(who, one, answers, n_contexts, needed)
+        warnings.warn(RecoveryWarning(message), stacklevel=4)

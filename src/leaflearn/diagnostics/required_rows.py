@@ -1,9 +1,10 @@
-"""How many more labelled rows would settle the context of a source?
+"""How many more labelled rows would identify the context of a source?
 
-Each row adds to the margin between the two best contexts. What a further row adds, on average, is what the two contexts differ by on inputs
-like these, in the words of the better one: the expectation of its own answers. Where few rows were seen, that is all there is to go by;
-where many were, what they really added counts more. Rows are not all alike, and a margin wanders while it grows, so the number is such that
-it suffices nine times out of ten if the models are right.
+Each row adds to the margin between the two best contexts. The expected gain of a further row is the
+difference between the two contexts on inputs like these, averaged over the targets that the better
+one predicts. Where few rows are known, this expectation counts most; where many are, the gain that
+they really brought counts more. Rows differ, and the margin fluctuates while it grows, so the
+number is chosen to suffice nine times out of ten if the local models are right.
 """
 
 from __future__ import annotations
@@ -15,84 +16,107 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leaflearn.estimators.identification import Identification
+from leaflearn.diagnostics import settings
+from leaflearn.engines.local_models import LocalModels
 
-SETTLED = math.log(0.95 / 0.05)  # the margin at which one of two contexts is 95 % probable
-OFTEN = NormalDist().inv_cdf(0.9)  # it suffices nine times out of ten
-AS_MANY_ROWS = 5  # what the models expect counts like so many rows that were seen
-MOST_ROWS = 1000  # where more would be needed, rows like these do not tell
+Floats = NDArray[np.float64]
 
 
 def count_required_rows(
-    estimator: Any, X: Any, found: Identification, group: NDArray[np.intp]
-) -> NDArray[np.float64]:
+    local_models: LocalModels,
+    X: Any,
+    group: NDArray[np.intp],
+    probability: Floats,
+    margin: Floats,
+    is_new: NDArray[np.bool_],
+    *,
+    evidence_unit: float,
+    is_classifier: bool,
+) -> Floats:
     """How many more labelled rows each source needs, NaN where more would not help, shape (m,).
 
     Parameters
     ----------
-    estimator
-        Fitted.
+    local_models
+        The fitted local models.
     X
         The rows that were identified, (N, ...).
-    found
-        What `identify` said of them.
     group
-        Which source of `found` each row belongs to, 0..m-1.
+        The source of each row, 0..m-1, shape (N,).
+    probability
+        Probability of each context, shape (m, K).
+    margin
+        Margin between the two best contexts, shape (m,).
+    is_new
+        Whether no known context explains the source, shape (m,).
+    evidence_unit
+        The difference in loss that makes a context e times more probable.
+    is_classifier
+        Whether the local models predict classes.
 
     Examples
     --------
+    Two lines of slope 1 and -1 are observed at 0.1, where they are close, with noise of variance 1.
+
     >>> from sklearn.linear_model import LinearRegression
-    >>> from leaflearn import LeafRegressor
-    >>> rng = np.random.default_rng(0)
-    >>> X, site = rng.normal(size=(200, 1)), np.repeat(np.arange(20), 10)
-    >>> y = np.where(site % 2 == 0, -1.0, 1.0) * X[:, 0] + rng.normal(size=200)
-    >>> leaf = LeafRegressor(2, local_model=LinearRegression(), random_state=0).fit(X, y, groups=site)
-    >>> found = leaf.identify([[0.1]], [0.1])
-    >>> int(count_required_rows(leaf, np.array([[0.1]]), found, np.array([0]))[0]) > 10
-    True
+    >>> from leaflearn.engines.local_models import RefittedModels
+    >>> from leaflearn.engines.row_losses import Fitted, SquaredRowLoss
+    >>> x, y = np.array([[-1.0], [1.0]]), np.array([-1.0, 1.0])
+    >>> lines = [Fitted(LinearRegression().fit(x, slope * y), 2) for slope in (1.0, -1.0)]
+    >>> models, X, group = RefittedModels(lines, SquaredRowLoss()), np.array([[0.1]]), np.array([0])
+    >>> found = np.array([[0.51, 0.49]]), np.array([0.04]), np.array([False])
+    >>> options = {"evidence_unit": 1.0, "is_classifier": False}
+    >>> count_required_rows(models, X, group, *found, **options).tolist()
+    [202.0]
     """
-    n_rows, order = (
-        np.bincount(group, minlength=len(found)),
-        np.argsort(-found.probability, axis=1, kind="stable"),
-    )
-    needed = np.zeros(len(found))
-    open_ = np.flatnonzero((found.margin < SETTLED) & ~found.is_new)
-    needed[found.is_new] = np.nan
-    for source in open_:
-        rows = np.flatnonzero(group == source)
-        expected = expected_gain(estimator, X[rows], *order[source, :2])
-        gain = (AS_MANY_ROWS * expected + found.margin[source]) / (AS_MANY_ROWS + n_rows[source])
-        needed[source] = rows_for(SETTLED - found.margin[source], gain)
-    return needed
+    limits = settings.DIAGNOSTICS
+    n_rows = np.bincount(group, minlength=len(margin))
+    order = np.argsort(-probability, axis=1, kind="stable")
+    required = np.zeros(len(margin))
+    required[is_new] = np.nan
+    for source in np.flatnonzero((margin < limits.identified_margin) & ~is_new):
+        rows, (best, second) = np.flatnonzero(group == source), order[source, :2]
+        expected = _expected_gain(local_models, X[rows], best, second, is_classifier)
+        expected /= evidence_unit
+        total = limits.prior_rows * expected + margin[source]
+        gain = total / (limits.prior_rows + n_rows[source])
+        required[source] = rows_for(limits.identified_margin - margin[source], gain)
+    return required
 
 
 def rows_for(margin: float, gain: float) -> float:
-    """How many rows it takes to add so much to the margin, where each adds `gain` on average; NaN where they do not come to an end.
+    """How many rows add this much to the margin, if each adds `gain` on average.
 
-    The sum of n log-likelihood ratios has mean `n * gain` and, near enough, variance `2 * n * gain`.
+    The sum of n log-likelihood ratios has mean `n * gain` and, approximately, variance
+    `2 * n * gain`. The result is NaN where the gain is not positive or too many rows would be
+    required.
 
     Examples
     --------
     >>> rows_for(3.0, 1.0), rows_for(3.0, 1e-9)
     (9.0, nan)
     """
-    root = (
-        OFTEN * math.sqrt(2.0) + math.sqrt(2.0 * OFTEN**2 + 4.0 * margin)
-    ) / 2.0  # of n times gain
-    rows = math.ceil(root**2 / gain) if gain > 0 and root**2 / gain < MOST_ROWS else math.nan
-    return float(rows)
+    limits = settings.DIAGNOSTICS
+    z = NormalDist().inv_cdf(limits.sufficient_rate)
+    root = (z * math.sqrt(2.0) + math.sqrt(2.0 * z**2 + 4.0 * margin)) / 2.0  # of n * gain
+    if gain > 0 and root**2 / gain < limits.max_required_rows:
+        return float(math.ceil(root**2 / gain))
+    return math.nan
 
 
-def expected_gain(estimator: Any, X: Any, best: int, second: int) -> float:
-    """By how much a row like these speaks for the best context against the second, on average, if the best one is right."""
-    outputs = estimator._local_models.outputs(X)[:, best]  #                    (N, D)
-    if not hasattr(estimator, "classes_"):
-        losses = estimator._local_models.losses(
-            X, outputs
-        )  # of the answers that the best one would get
-        return float((losses[:, second] - losses[:, best]).mean() / estimator._evidence_unit)
+def _expected_gain(
+    local_models: LocalModels, X: Any, best: int, second: int, is_classifier: bool
+) -> float:
+    """Mean difference in loss between two contexts on rows (n, ...) of the best one.
+
+    The targets are those that the best context predicts.
+    """
+    outputs = local_models.outputs(X)[:, best]  #                                          (n, D)
+    if not is_classifier:
+        losses = local_models.losses(X, outputs)
+        return float((losses[:, second] - losses[:, best]).mean())
     gain = 0.0
-    for label in np.flatnonzero(outputs.max(0) > 1e-3):
-        losses = estimator._local_models.losses(X, np.full(len(outputs), label))
+    for label in np.flatnonzero(outputs.max(0) > settings.DIAGNOSTICS.min_class_probability):
+        losses = local_models.losses(X, np.full(len(outputs), label))
         gain += float((outputs[:, label] * (losses[:, second] - losses[:, best])).mean())
-    return gain / float(estimator._evidence_unit)
+    return gain

@@ -1,8 +1,9 @@
-"""How much may be made of a difference in loss? Rows that were held out tell.
+"""How much does a difference in loss say about the context? Calibration on held-out rows.
 
-The probability of a context falls with its loss, in units of the noise. The noise that is left in training is too small a unit: networks
-learn their rows by heart, so a new row is farther off than any old one was, in its own context too. With too small a unit everything is
-certain. So the unit is stretched until contexts are as probable on held-out rows as they are right there.
+The probability of a context falls with its loss, in units of the noise. The noise that remains in
+training is too small a unit: networks overfit, so new rows have higher losses than training rows,
+in their own context too, and with too small a unit every context looks certain. Therefore the unit
+is multiplied by the factor under which the contexts of held-out rows are most probable.
 """
 
 from __future__ import annotations
@@ -10,42 +11,41 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-FACTORS = np.geomspace(
-    1.0, 100.0, 41
-)  # of the unit, that are tried; never below 1: few held-out rows may look clearer than they are
-IMPOSSIBLE = 1e-12  # a smaller probability of the right context counts like this: one wrong row must not decide alone
+from leaflearn.engines import settings
 
 
 def find_evidence_factor(evidence: NDArray[np.float64], context: NDArray[np.intp]) -> float:
-    """The factor of the unit that makes the contexts of held-out rows most probable.
+    """The factor of the unit under which the contexts of held-out rows are most probable.
 
     Parameters
     ----------
     evidence
-        Loss of each held-out row under each local model, in units of the noise in training, (H, K).
+        Loss of each held-out row under each local model, in units of the training noise, (H, K).
     context
         The context of its group, (H,).
 
     Examples
     --------
-    One row in ten speaks as clearly for the wrong context as the others do for the right one.
+    One row in ten supports the wrong context as strongly as the others support the right one.
 
     >>> evidence, context = np.tile([0.0, 20.0], (10, 1)), np.array([0] * 9 + [1])
-    >>> round(find_evidence_factor(evidence, context))  # 20 / 9 is the logarithm of 9 to 1
+    >>> round(find_evidence_factor(evidence, context))  # 20 / 9 is about log(9)
     9
     >>> find_evidence_factor(evidence, np.zeros(10, dtype=int))
     1.0
     """
+    limits = settings.HELD_OUT
+    factors = np.geomspace(1.0, limits.max_evidence_factor, limits.n_evidence_factors)
     right = np.arange(len(context)), context
-    misfit = [
-        -np.log(np.maximum(posterior(evidence / factor)[right], IMPOSSIBLE)).mean()
-        for factor in FACTORS
+    log_losses = [
+        -np.log(np.maximum(posterior(evidence / factor)[right], limits.min_probability)).mean()
+        for factor in factors
     ]
-    return float(FACTORS[int(np.argmin(misfit))])
+    return float(factors[int(np.argmin(log_losses))])
 
 
 def posterior(evidence: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Softmax of minus the evidence, rows sum to 1.
+    """Softmax of minus the evidence; rows sum to 1.
 
     Examples
     --------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from statistics import NormalDist
 
 
 @dataclass(frozen=True)
@@ -99,5 +100,64 @@ class RefitSettings:
     revived_share: float = 0.25
 
 
+@dataclass(frozen=True)
+class HeldOutSettings:
+    """How held-out rows measure novelty and calibrate the evidence for a context.
+
+    Parameters
+    ----------
+    alarm_rate
+        Share of the sources of known contexts that may be called new: the level of the rank test.
+    held_out_share
+        Share of the groups of a context that is held out (decision 0024).
+    min_groups_to_hold_out
+        A context with fewer groups holds out single rows instead of whole groups (decision 0024).
+    max_held_out_rows
+        At most this many rows are held out per context; more hardly change the ranks.
+    min_held_out_rows
+        A context with fewer held-out rows uses those of all contexts.
+    min_training_share
+        Copies of held-out rows are left out of training only where at least this share of the
+        context's rows remains.
+    negligible_loss
+        Losses below this share of the best constant's loss count as equal: 1e-9 and 1e-30 are both
+        a perfect fit (decision 0024).
+    min_spread
+        Lower bound of the standard deviation of the mean rank between sources of a known context;
+        no two sources are exactly alike. It makes alarms rarer than `alarm_rate` (decision 0024).
+    max_evidence_factor, n_evidence_factors
+        Calibration tries this many factors between 1 and the maximum, evenly spaced on a log scale
+        (decision 0024). None is below 1, because a few held-out rows may look clearer than they
+        are.
+    min_probability
+        Smaller probabilities of the right context count like this one in calibration, so that a
+        single row cannot determine the factor.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> round(replace(HELD_OUT, alarm_rate=0.05).novelty_limit, 2)
+    1.64
+    """
+
+    alarm_rate: float = 0.01
+    held_out_share: float = 0.2
+    min_groups_to_hold_out: int = 10
+    max_held_out_rows: int = 1000
+    min_held_out_rows: int = 20
+    min_training_share: float = 1 / 3
+    negligible_loss: float = 1e-4
+    min_spread: float = 0.05
+    max_evidence_factor: float = 100.0
+    n_evidence_factors: int = 41
+    min_probability: float = 1e-12
+
+    @property
+    def novelty_limit(self) -> float:
+        """The novelty that a source of a known context exceeds with probability `alarm_rate`."""
+        return NormalDist().inv_cdf(1.0 - self.alarm_rate)
+
+
 TRAINING = TrainingSettings()
 REFIT = RefitSettings()
+HELD_OUT = HeldOutSettings()

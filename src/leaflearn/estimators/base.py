@@ -38,8 +38,9 @@ from leaflearn.diagnostics.checks import diagnose
 from leaflearn.engines.calibration import find_evidence_factor
 from leaflearn.engines.engine import ENGINES, choose_engine
 from leaflearn.engines.fitted_state import EngineResult, FittedState
-from leaflearn.engines.novelty import LIMIT, HeldOut, choose_held_out
+from leaflearn.engines.novelty import HeldOut, choose_held_out
 from leaflearn.engines.parameters import MakeOptimizer
+from leaflearn.engines.settings import HELD_OUT
 from leaflearn.estimators.identification import Identification
 from leaflearn.estimators.model_io import describe_estimator
 from leaflearn.estimators.onnx_export import export_onnx
@@ -509,7 +510,7 @@ class BaseLeaf(BaseEstimator):
         state = self.fitted_state_
         novelty = state.held_out.novelty(losses, group, scores.argmin(1))
         has_no_known_label = np.bincount(group, ~np.isnan(losses[:, 0])) == 0
-        is_new = (novelty > LIMIT) | has_no_known_label
+        is_new = (novelty > HELD_OUT.novelty_limit) | has_no_known_label
         evidence = scores / state.evidence_unit
         return Identification.from_scores(labels, evidence, novelty, is_new, abstain)
 

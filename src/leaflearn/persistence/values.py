@@ -88,8 +88,8 @@ def to_json(
         return {"$random_state": to_json(value.get_state(legacy=False), arrays, classes, name)}
     if classes and classes.get(kind.__name__) is kind:
         content = {
-            field.name: to_json(getattr(value, field.name), arrays, classes, f"{name}.{field.name}")
-            for field in fields(kind)
+            saved: to_json(getattr(value, own), arrays, classes, f"{name}.{saved}")
+            for own, saved in _saved_names(kind).items()
         }
         return {"$object": [kind.__name__, content]}
     raise ValueError(
@@ -146,8 +146,19 @@ def from_json(
             generator.set_state(from_json(inner, arrays))
             return generator
         case "$object":
-            return (classes or {})[inner[0]](**from_json(inner[1], arrays, classes))
+            known = (classes or {})[inner[0]]
+            own = {saved: name for name, saved in _saved_names(known).items()}
+            values = from_json(inner[1], arrays, classes)
+            return known(**{own.get(name, name): values[name] for name in values})
     raise ValueError(f"the tag {tag} is not supported")
+
+
+def _saved_names(kind: type[Any]) -> dict[str, str]:
+    """The fields of a dataclass, and the names under which they are saved.
+
+    A field that was renamed keeps its first name in files: `field(metadata={"saved_as": ...})`.
+    """
+    return {field.name: field.metadata.get("saved_as", field.name) for field in fields(kind)}
 
 
 def _dict_to_json(

@@ -59,7 +59,16 @@ class AnsweringTables:
         names = name_sources(rows, self.group)
         X, y = self.features_of(rows, what, images), self.target_.read(rows[self.target])
         found = self.estimator_.identify(X, y, groups=names)
-        more = count_required_rows(self.estimator_, X, found, np.searchsorted(found.groups, names))
+        more = count_required_rows(
+            self.estimator_.fitted_state_.local_models,
+            X,
+            np.searchsorted(found.groups, names),
+            found.probability,
+            found.margin,
+            found.is_new,
+            evidence_unit=self.estimator_.fitted_state_.evidence_unit,
+            is_classifier=hasattr(self.estimator_, "classes_"),
+        )
         return pandas.DataFrame(
             {
                 "group": found.groups,

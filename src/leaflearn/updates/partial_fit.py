@@ -20,8 +20,8 @@ from sklearn.utils import check_random_state
 from leaflearn.core.grouped_data import GroupedData, encode_groups, find_groups, sum_by_group
 from leaflearn.engines.fitted_state import FittedState
 from leaflearn.engines.local_models import LocalModels
-from leaflearn.engines.novelty import LIMIT
 from leaflearn.engines.parameters import Parameters
+from leaflearn.engines.settings import HELD_OUT
 from leaflearn.initialization.features import as_numbers
 from leaflearn.initialization.n_contexts import CandidateCount, is_significantly_better
 from leaflearn.initialization.start import find_start
@@ -146,7 +146,7 @@ def _find_candidates(
     best = sum_by_group(trim_rows(losses, data.group, parameters.trim), data.group).argmin(1)
     novelty = state.held_out.novelty(losses, data.group, best)
     is_small = np.bincount(data.group) < settings.UPDATES.n_small_group
-    threshold = np.where(is_small, settings.UPDATES.small_group_novelty, LIMIT)
+    threshold = np.where(is_small, settings.UPDATES.small_group_novelty, HELD_OUT.novelty_limit)
     return np.asarray(may_be_new & (novelty > threshold))
 
 
