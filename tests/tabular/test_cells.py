@@ -2,7 +2,6 @@
 
 import numpy as np
 import pandas
-
 from leaflearn.tabular.cells import describe_cell, read_dates, read_numbers
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pandas
 import pytest
 
+from leaflearn.messages import TableWarning
 from leaflearn.tabular.column_kinds import Column, find_kind, read_column, read_texts
-from leaflearn.tabular.text_encoding import TableWarning
 
 RNG = np.random.default_rng(0)
 WORDS = ["slow", "warm", "cold", "long", "dull", "fine"]

@@ -6,16 +6,16 @@ import warnings
 import numpy as np
 import pandas
 import pytest
+from leaflearn.tabular.item_columns import DESCRIBED, OF_ANSWERS
 from sklearn.linear_model import LogisticRegression
 
 from leaflearn import LeafClassifier, RecoveryWarning
 from leaflearn.benchmark.evaluation import allocation_agreement
 from leaflearn.cli.main import run
 from leaflearn.diagnostics.identifiability import count_answers_needed
-from leaflearn.tabular.item_columns import DESCRIBED, OF_ANSWERS
+from leaflearn.messages import TableWarning
 from leaflearn.tabular.items import ITEM
 from leaflearn.tabular.table_model import TableModel
-from leaflearn.tabular.text_encoding import TableWarning
 
 N_WORKERS, N_ITEMS = 40, 200
 

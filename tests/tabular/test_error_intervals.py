@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from leaflearn.tabular.error_intervals import FEWEST_GROUPS, find_interval, find_interval_of_ratio
+from leaflearn.tabular.held_out import FEWEST_GROUPS, find_interval, find_interval_of_ratio
 
 
 def draw_rate(rng, m, share, likeness):

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-
 from leaflearn.tabular.feature_choice import choose_features, find_informative_features
 
 

@@ -11,7 +11,7 @@ import pyarrow
 import pytest
 import torch
 
-from leaflearn.tabular.frames import to_frame
+from leaflearn.tabular.reading import to_frame
 from leaflearn.tabular.table_model import TableModel
 
 COLUMNS = {

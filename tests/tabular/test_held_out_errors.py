@@ -6,7 +6,7 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 
-from leaflearn.tabular.held_out_errors import HeldOutErrors, measure_errors, read_errors
+from leaflearn.tabular.held_out import HeldOutErrors, measure_errors, read_errors
 
 
 @pytest.fixture(params=[True, False])

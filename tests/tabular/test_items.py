@@ -6,6 +6,7 @@ import numpy as np
 import pandas
 import pytest
 
+from leaflearn.messages import TableWarning
 from leaflearn.tabular.column_kinds import MOST_VALUES
 from leaflearn.tabular.items import (
     ITEM,
@@ -15,7 +16,6 @@ from leaflearn.tabular.items import (
     read_codes,
     warn_about_item_sets,
 )
-from leaflearn.tabular.text_encoding import TableWarning
 
 RNG = np.random.default_rng(0)
 GROUP = np.repeat(np.arange(20), 30)

@@ -4,9 +4,9 @@ import numpy as np
 import pandas
 import pytest
 
+from leaflearn.messages import TableWarning
 from leaflearn.persistence import pack_objects, unpack_objects
-from leaflearn.tabular.preparation import MOST_FEATURES, TELLS_NOTHING, Preparation
-from leaflearn.tabular.text_encoding import TableWarning
+from leaflearn.tabular.preparation import MOST_FEATURES, NOT_INFORMATIVE, Preparation
 
 pytestmark = pytest.mark.filterwarnings("ignore::leaflearn.tabular.text_encoding.TableWarning")
 
@@ -129,7 +129,7 @@ def test_narrowed_to_some_features_it_gives_the_same_numbers_and_needs_no_other_
     )
     narrow = found.narrowed(table, kept, 0)
     np.testing.assert_allclose(narrow(table[["holes", "genre"]]), found(table)[:, kept], rtol=1e-12)
-    assert {c.form for c in narrow.columns if c.name == "text"} == {TELLS_NOTHING}
+    assert {c.form for c in narrow.columns if c.name == "text"} == {NOT_INFORMATIVE}
     assert narrow.parts["text"] == []
 
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from leaflearn.messages import TableWarning
 from leaflearn.tabular.reading import find_column, find_delimiter, list_names, read_table
-from leaflearn.tabular.text_encoding import TableWarning
 from leaflearn.tabular.writing import to_csv
 
 

@@ -5,6 +5,7 @@ import warnings
 import pandas
 import pytest
 
+from leaflearn.messages import TableWarning
 from leaflearn.tabular.rows import (
     choose_columns,
     keep_rows_with_group,
@@ -13,7 +14,6 @@ from leaflearn.tabular.rows import (
     name_sources,
     warn_about_groups,
 )
-from leaflearn.tabular.text_encoding import TableWarning
 
 NAMES = ["site", "dose", "day", "effect"]
 TABLE = pandas.DataFrame({"site": ["A", None, "B", None], "effect": [1.0, 2.0, None, 4.0]})

@@ -10,8 +10,8 @@ import pytest
 
 import leaflearn
 from leaflearn.benchmark.evaluation import allocation_agreement
+from leaflearn.messages import TableWarning
 from leaflearn.tabular.table_model import TableModel
-from leaflearn.tabular.text_encoding import TableWarning
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::leaflearn.tabular.text_encoding.TableWarning", "ignore::leaflearn.RecoveryWarning"

@@ -9,8 +9,8 @@ import zipfile
 
 import pytest
 
+from leaflearn.messages import TableWarning, decode, unpack
 from leaflearn.tabular import text_encoding as table_text
-from leaflearn.tabular.text_encoding import TableWarning, decode, unpack
 
 TEXT = "naïve,café\n1,2\n"
 

@@ -7,8 +7,8 @@ import pandas
 import pytest
 
 from leaflearn import RecoveryWarning
+from leaflearn.messages import TableWarning, warn
 from leaflearn.tabular.table_model import TableModel
-from leaflearn.tabular.text_encoding import TableWarning, warn
 from leaflearn.tabular.warning_log import hold_warnings, log_warnings, reissue
 
 
