@@ -50,16 +50,36 @@ def test_labels_are_whole_numbers_or_text():
 @pytest.mark.parametrize(
     ("cells", "task", "sentence"),
     [
-        ([1.5, 2.5, "oops"], "auto", "The target 'y' holds numbers, but 'oops' in row 3 is none; correct it, or say which task it is."),
-        (["a", "b"], "regression", "The target 'y' holds numbers, but 'a' in row 1 is none; correct it, or say that the task is "
-                                   "classification."),
-        ([1.5, np.inf, 2.5], "auto", "Column 'y' holds an infinite number in row 2; correct it, or leave the row out."),
+        (
+            [1.5, 2.5, "oops"],
+            "auto",
+            "The target 'y' holds numbers, but 'oops' in row 3 is none; correct it, or say which task it is.",
+        ),
+        (
+            ["a", "b"],
+            "regression",
+            "The target 'y' holds numbers, but 'a' in row 1 is none; correct it, or say that the task is "
+            "classification.",
+        ),
+        (
+            [1.5, np.inf, 2.5],
+            "auto",
+            "Column 'y' holds an infinite number in row 2; correct it, or leave the row out.",
+        ),
         ([5, 5], "auto", "The target 'y' is '5' in every row; there is nothing to learn."),
-        (["a in row 1"] * 2, "auto", "The target 'y' is 'a in row 1' in every row; there is nothing to learn."),
-        ([f"text {i}" for i in range(1200)], "auto", "The target 'y' holds 1,200 different labels in 1,200 rows, too many to learn; "
-                                                     "choose another."),
+        (
+            ["a in row 1"] * 2,
+            "auto",
+            "The target 'y' is 'a in row 1' in every row; there is nothing to learn.",
+        ),
+        (
+            [f"text {i}" for i in range(1200)],
+            "auto",
+            "The target 'y' holds 1,200 different labels in 1,200 rows, too many to learn; "
+            "choose another.",
+        ),
     ],
-)  # fmt: skip
+)
 def test_refused_in_one_sentence(cells, task, sentence):
     with pytest.raises(ValueError) as error:  # noqa: PT011
         find_target(column(cells), task).read(column(cells))

@@ -99,11 +99,23 @@ def test_places_that_cannot_be_written(tmp_path):
     table.write_text("a\n1\n")
     folder.mkdir()
     for path, inputs, sentence in (
-        (tmp_path / "t.xlsx", (), f"Cannot write '{tmp_path}/t.xlsx': its name must end in .csv or .parquet."),
+        (
+            tmp_path / "t.xlsx",
+            (),
+            f"Cannot write '{tmp_path}/t.xlsx': its name must end in .csv or .parquet.",
+        ),
         (folder, (), f"Cannot write '{folder}': it is a folder."),
-        (detour, (table,), f"Cannot write '{detour}': it is the table that is read; choose another name."),
-        (table / "x.csv", (), f"Cannot write into '{table}': it is a file, and a folder is needed."),
-    ):  # fmt: skip
+        (
+            detour,
+            (table,),
+            f"Cannot write '{detour}': it is the table that is read; choose another name.",
+        ),
+        (
+            table / "x.csv",
+            (),
+            f"Cannot write into '{table}': it is a file, and a folder is needed.",
+        ),
+    ):
         with pytest.raises((ValueError, OSError)) as error:
             check_place(path, inputs)
         assert str(error.value) == sentence
