@@ -1,4 +1,4 @@
-"""The programs and commands of docs/how-to/from-a-table.md run, and print what the page shows."""
+"""The programs and commands of docs/how-to/from-a-table.md run, with the output on the page."""
 
 import re
 import warnings
@@ -9,8 +9,9 @@ import pandas
 import pytest
 
 from leaflearn.cli.main import run
-from leaflearn.engines import settings
+from leaflearn.engines import settings as engine_settings
 from leaflearn.initialization import settings as search_settings
+from leaflearn.tabular import settings
 
 PAGE = (Path(__file__).parents[1] / "docs" / "how-to" / "from-a-table.md").read_text(
     encoding="utf-8"
@@ -18,7 +19,7 @@ PAGE = (Path(__file__).parents[1] / "docs" / "how-to" / "from-a-table.md").read_
 
 
 def without_numbers(lines):
-    """The lines, without numbers where these are predictions of networks."""
+    """Lines, without the numbers that networks predict."""
     return [
         re.sub(r"-?\d+\.\d+", "#", line) if line.startswith("They are furthest apart") else line
         for line in lines
@@ -26,10 +27,10 @@ def without_numbers(lines):
 
 
 @pytest.fixture(autouse=True)
-def _short_training(tmp_path, monkeypatch):
+def _train_briefly(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(settings, "TRAINING", replace(settings.TRAINING, n_steps=100))
-    monkeypatch.setattr("leaflearn.tabular.held_out.STEPS", 20)
+    monkeypatch.setattr(engine_settings, "TRAINING", replace(engine_settings.TRAINING, n_steps=100))
+    monkeypatch.setattr(settings, "TABLES", replace(settings.TABLES, held_out_steps=20))
     monkeypatch.setattr(search_settings, "SEARCH", replace(search_settings.SEARCH, scales=(1.2,)))
 
 
@@ -48,7 +49,7 @@ def test_all_code_on_the_page_runs(capsys):
         assert run(arguments) == 0
         printed.append(capsys.readouterr().out)
     shown = re.search(r"```\n(\d+ rows, .*?)```", PAGE, re.S).group(1).splitlines()
-    *found, _, _, intervals = shown  # two lines show errors, which need a longer training
+    *found, _, _, intervals = shown  # two lines are errors, which need longer training
     assert without_numbers(printed[0].splitlines()[: len(found)]) == without_numbers(found)
     assert intervals in printed[0].splitlines()
     assert "settled" in printed[1]

@@ -127,7 +127,7 @@ def test_warnings_are_said_once_and_told_to_programs(table, call):
     assert code == 0
     assert (
         err
-        == "Warning: Column 1 has no name and was left out.\nWarning: Columns were left out: 'unit' (the same everywhere).\n"
+        == "Warning: Column 1 has no name and was left out.\nWarning: Columns were left out: 'unit' (constant).\n"
     )
     assert json.loads(out)["warnings"] == [
         line.removeprefix("Warning: ") for line in err.splitlines()
@@ -191,7 +191,7 @@ def test_ten_thousand_columns(table, call):
     code, out, err = call("fit", table, *ONE, "--json", "-o", "model")
     assert code == 0
     assert (
-        "Warning: The columns give 10,001 features; the 100 were kept that go with the target inside the groups."
+        "Warning: The columns give 10,001 features; the 100 that are most strongly associated with the target within the groups are used."
         in err
     )
     assert "dose" in json.loads(out)["columns"]
@@ -236,7 +236,7 @@ def test_a_report_beside_the_model(table, call):
         (
             b"source,dose,dose,effect\na,1,2,3\n",
             [],
-            "Column 'dose' is there twice in 'table.csv', as columns 2 and 3; give each a name of its own.",
+            "Column 'dose' appears twice in 'table.csv', as columns 2 and 3; give each column a different name.",
         ),
         (
             b"source,dose,effect\na,\x81,1\n",
@@ -256,17 +256,17 @@ def test_a_report_beside_the_model(table, call):
         (
             b"source,dose,effect\na,1,1.5\na,2,x\na,3,2.5\n",
             [],
-            "The target 'effect' holds numbers, but 'x' in row 2 is none; correct it, or say which task it is.",
+            "The target 'effect' holds numbers, but 'x' in row 2 is not a number; correct it, or set the task.",
         ),
         (
             b"source,effect\na,1.5\nb,2.5\n",
             [],
-            "No column of 'table.csv' is left to learn from beside the target and the group.",
+            "No column of 'table.csv' is left to learn from besides the target and the group.",
         ),
         (
             b"source,unit,effect\na,mm,1.5\nb,mm,2.5\n",
             [],
-            "No column is left to learn from. Columns were left out: 'unit' (the same everywhere).",
+            "No column is left to learn from. Columns were left out: 'unit' (constant).",
         ),
         (
             b"source,dose,effect\na,1,5\nb,2,5\n",
@@ -276,7 +276,7 @@ def test_a_report_beside_the_model(table, call):
         (
             None,
             ["--contexts", "99"],
-            "There are 10 groups, fewer than the 99 contexts that were asked for; ask for fewer.",
+            "There are 10 groups, fewer than the requested 99 contexts; request fewer.",
         ),
         (
             None,
@@ -296,7 +296,7 @@ def test_a_report_beside_the_model(table, call):
         (
             None,
             ["--drop", "dose"],
-            "No column of 'table.csv' is left to learn from beside the target and the group.",
+            "No column of 'table.csv' is left to learn from besides the target and the group.",
         ),
         (
             None,
@@ -304,11 +304,11 @@ def test_a_report_beside_the_model(table, call):
             "There is no local model called 'tree'; choose one of mlp, linear, boosting, convnet, or module:PATH.py:FACTORY.",
         ),
         (None, ["--report", "page.pdf"], "Cannot write 'page.pdf': its name must end in .html."),
-        (None, ["--images", "nowhere"], "There is no folder 'nowhere' with pictures."),
+        (None, ["--images", "nowhere"], "There is no folder 'nowhere' with images."),
         (
             None,
             ["--target", "source"],
-            "Column 'source' is both the target and the group; they have to differ.",
+            "Column 'source' is both the target and the group; choose two different columns.",
         ),
     ],
 )

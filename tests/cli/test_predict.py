@@ -76,8 +76,8 @@ def test_the_context_that_labelled_rows_tell(new, call):
     [
         ([0.0], "The labelled rows leave the context of 'all rows' open, and the likeliest one is taken; "
                 "`leaflearn identify` says what to label."),
-        ([9.0] * 12, "The labelled rows of 'all rows' fit no known context, so the answers may be wrong; "
-                     "fit again with more of such rows."),
+        ([9.0] * 12, "The labelled rows of 'all rows' fit no known context, so the predictions may be wrong; "
+                     "fit again with more such rows."),
     ],
 )  # fmt: skip
 def test_a_context_that_labelled_rows_do_not_tell(new, call, few, warning):

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from leaflearn.engines.row_losses import SquaredRowLoss
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from leaflearn import LeafClassifier, LeafRegressor
 from leaflearn.diagnostics.required_rows import count_required_rows, rows_for
 from leaflearn.diagnostics.settings import DIAGNOSTICS
 from leaflearn.engines.local_models import RefittedModels
+from leaflearn.engines.refit_task import SquaredRowLoss
 
 
 def draw(rng, n, context, is_label, noise):

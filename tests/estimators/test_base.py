@@ -322,8 +322,7 @@ def test_single_rows_are_warned_about(conflict):
     ):
         LeafRegressor(**QUICK).fit(conflict.X, conflict.y)
     with pytest.warns(
-        RecoveryWarning,
-        match="single rows, unless every context has labels of its own; pass groups= ",
+        RecoveryWarning, match="rows, unless every context has labels of its own; pass groups= "
     ):
         LeafClassifier(**QUICK).fit(conflict.X, conflict.labels)
 

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from sklearn.datasets import load_breast_cancer
 
-from leaflearn.engines import settings
+from leaflearn.engines import settings as engine_settings
 from leaflearn.initialization import settings as search_settings
+from leaflearn.tabular import settings
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "worked_example.py"
@@ -27,8 +28,8 @@ def printed(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.setattr(sys, "argv", [EXAMPLE.name])
-        patch.setattr(settings, "TRAINING", replace(settings.TRAINING, n_steps=300))
-        patch.setattr("leaflearn.tabular.held_out.STEPS", 50)
+        patch.setattr(engine_settings, "TRAINING", replace(engine_settings.TRAINING, n_steps=300))
+        patch.setattr(settings, "TABLES", replace(settings.TABLES, held_out_steps=50))
         patch.setattr(search_settings, "SEARCH", replace(search_settings.SEARCH, scales=(1.2,)))
         with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()):
             runpy.run_path(str(EXAMPLE), run_name="__main__")

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from leaflearn.report.findings import tell_findings
-from leaflearn.tabular.held_out_errors import HeldOutErrors
+from leaflearn.tabular.held_out import HeldOutErrors
 
 
 def model(contexts, names=None):

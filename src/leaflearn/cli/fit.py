@@ -158,6 +158,7 @@ def _fit(data: Path, **options: Any) -> tuple[TableModel, Any]:
 def _write_report(found: TableModel, frame: Any, report: Path, model: Path, data: Path) -> None:
     from leaflearn.cli.stages import Stages
     from leaflearn.core.threads import one_thread
+    from leaflearn.messages import SavedText
     from leaflearn.persistence import read_model
     from leaflearn.report.model_report import write_report
     from leaflearn.report.origin import Origin
@@ -168,5 +169,5 @@ def _write_report(found: TableModel, frame: Any, report: Path, model: Path, data
         report_warnings(quiet=True),
     ):  # what there is to warn of was said by the fit
         origin = Origin(str(model), str(data), read_model(model).library)
-        found.warnings_ = [translate(sentence) for sentence in found.warnings_]
+        found.warnings_ = [SavedText(translate(message)) for message in found.warnings_]
         write_report(found, frame, report, origin=origin, on_stage=stages.begin)

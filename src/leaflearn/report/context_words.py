@@ -15,8 +15,7 @@ from leaflearn.report.html_parts import bar, bullets, context_mark, paragraph, t
 from leaflearn.report.interval_words import PERCENT, show_error, show_interval
 from leaflearn.report.number_text import count, show_number, show_share
 from leaflearn.report.safe_text import Html, from_text, isolated, join, name
-from leaflearn.tabular.error_intervals import FEWEST_GROUPS, Interval
-from leaflearn.tabular.held_out_errors import HeldOutErrors
+from leaflearn.tabular.held_out import FEWEST_GROUPS, HeldOutErrors, Interval
 
 MOST_COLUMNS, MOST_NAMES, MOST_LISTED = 3, 8, 50
 N_ROWS = 500  # of which the mean answer is taken

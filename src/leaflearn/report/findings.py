@@ -27,8 +27,7 @@ from leaflearn.report.next_commands import (
 )
 from leaflearn.report.number_text import count, show_share
 from leaflearn.report.safe_text import Html, join, name
-from leaflearn.tabular.error_intervals import Interval
-from leaflearn.tabular.held_out_errors import HeldOutErrors
+from leaflearn.tabular.held_out import HeldOutErrors, Interval
 
 MOST_NAMES = 5
 MOST_NAMED_CONTEXTS, MOST_NAMED_GROUPS = 3, 12  # in the first paragraph

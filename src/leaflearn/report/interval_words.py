@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from leaflearn.report.number_text import SPACE, count, show_number, show_range, show_share
-from leaflearn.tabular.error_intervals import FEW_GROUPS, FEWEST_GROUPS, Interval
-from leaflearn.tabular.held_out_errors import HeldOutErrors
+from leaflearn.tabular.held_out import FEW_GROUPS, FEWEST_GROUPS, HeldOutErrors, Interval
 
 PERCENT = f"95{SPACE}%"
 CLEARLY_LESS = 0.95  # of one model's error, or less: then the contexts are worth their while

@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leaflearn.estimators.validation import check_X
+from leaflearn.messages import TableWarning
 from leaflearn.persistence.fingerprint import fingerprint
-from leaflearn.tabular.frames import to_frame
 from leaflearn.tabular.preparation import Preparation
-from leaflearn.tabular.reading import find_column
+from leaflearn.tabular.reading import find_column, to_frame
 from leaflearn.tabular.rows import keep_rows_with_group, keep_rows_with_target, name_groups
-from leaflearn.tabular.text_encoding import TableWarning
 
 
 @dataclass(frozen=True, eq=False)
