@@ -6,7 +6,7 @@ import torch
 from leaflearn.benchmark.datasets import DATASETS
 from leaflearn.benchmark.datasets.streaming import BilevelSampler
 from leaflearn.benchmark.evaluation import allocation_agreement
-from leaflearn.benchmark.experiments.measures import Learnt, features, snapshot
+from leaflearn.benchmark.experiments.measures import Trained, features, snapshot
 from leaflearn.benchmark.experiments.method_errors import method_errors
 from leaflearn.benchmark.methods import describe, make_method
 from leaflearn.engines.networks import mlp
@@ -18,7 +18,7 @@ def test_features_come_with_the_error_of_each_model_in_each_domain():
     method = make_method("leaf", n_contexts=3)
     method.prepare(describe(sampler, lambda n: torch.nn.Sequential(*mlp(2, n, (8,))), 1, 0, QUICK))
     errors = torch.tensor(
-        features(Learnt(method, sampler, 0.0, 0), n_rows=60)["errors"]
+        features(Trained(method, sampler, 0.0, 0), n_rows=60)["errors"]
     )  # (K, n_domains)
     assert errors.shape == (3, 2)
     assert errors.min(0).values.tolist() == pytest.approx(

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from leaflearn.benchmark.experiments.run_folder import RunFolder
+from leaflearn.benchmark.experiments.run_record import RunRecord
 from leaflearn.benchmark.experiments.spec import Run, load_spec
 from leaflearn.benchmark.figures import experiment_figures as pictures
 
@@ -29,11 +29,11 @@ def told(monkeypatch):
 
 
 def finish(root, run, seed=0, errors=(0.1, 0.2, 0.3), **more):
-    """The folder of a run that seems to have been done."""
-    folder = RunFolder(root / "runs", Run(run.method, run.setting, {**run.settings, "seed": seed}))
-    folder.begin()
+    """Record a run as finished."""
+    record = RunRecord(root / "runs", Run(run.method, run.setting, {**run.settings, "seed": seed}))
+    record.begin()
     curves = {"x": X.tolist(), "curves": [[float(seed)] * len(X)] * 3}
-    folder.finish(
+    record.finish(
         {"errors": {"best": list(errors)}, "curves": curves, "domains": ["a", "b", "c"], **more}
     )
 

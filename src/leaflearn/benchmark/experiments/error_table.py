@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from leaflearn.benchmark.datasets.gas_mixtures import SIMULATED
-from leaflearn.benchmark.experiments.run_folder import RunFolder
+from leaflearn.benchmark.experiments.run_record import RunRecord
 from leaflearn.benchmark.experiments.spec import Run, Spec
 
 AS_PUBLISHED = ("best", "label set", "adapted")  # protocols that the paper has too
@@ -75,7 +75,7 @@ class Line:
         return [mean - paper for mean, paper in zip(self.means, self.published or (), strict=False)]
 
 
-def error_lines(spec: Spec, finished: Iterable[tuple[Run, RunFolder]]) -> list[Line]:
+def error_lines(spec: Spec, finished: Iterable[tuple[Run, RunRecord]]) -> list[Line]:
     """The lines of an experiment, settings and methods in the order of the spec."""
     results: dict[tuple[str, str], list[dict[str, Any]]] = {}
     elsewhere: set[tuple[str, str]] = (

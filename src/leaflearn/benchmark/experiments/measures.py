@@ -1,4 +1,4 @@
-"""What is measured of a method that has learnt; a spec names the measures that its table or figure needs."""
+"""What is measured of a method that has trained; a spec names the measures that its table or figure needs."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ SELDOM = 0.25  # of an equal share: a model that is called less often than that 
 
 
 @dataclass(frozen=True)
-class Learnt:
-    """A method that has learnt, what it learnt from, and how long that took."""
+class Trained:
+    """A method that has trained, what it trained from, and how long that took."""
 
     method: Method
     sampler: BilevelSampler
@@ -33,24 +33,26 @@ class Learnt:
     seed: int
 
 
-def errors(learnt: Learnt) -> dict[str, list[float]]:
+def errors(trained: Trained) -> dict[str, list[float]]:
     """The errors in every domain by every protocol that applies."""
     return {
         name: _round(each)
-        for name, each in method_errors(learnt.method, learnt.sampler.domains, learnt.seed).items()
+        for name, each in method_errors(
+            trained.method, trained.sampler.domains, trained.seed
+        ).items()
     }
 
 
-def pruned_errors(learnt: Learnt) -> dict[str, Any]:
+def pruned_errors(trained: Trained) -> dict[str, Any]:
     """The same without the one model that is superfluous, and which that is.
 
     As the paper's appendix has it: a model that is seldom called, else one whose answers another gives as well; of those two the one that
     is called less.
     """
-    domains, method = learnt.sampler.domains, learnt.method
+    domains, method = trained.sampler.domains, trained.method
     is_class = domains.classes is not None
     x = method.problem.peek(SHOWN).x[:SHOWN]  # training rows: no test row may decide
-    answers, usage = method.predict_each(x).numpy(), _usage(learnt)
+    answers, usage = method.predict_each(x).numpy(), _usage(trained)
     dropped = _superfluous(answers, usage, is_class)
     kept = [k for k in range(len(usage)) if k != dropped]
     left = []
@@ -64,42 +66,42 @@ def pruned_errors(learnt: Learnt) -> dict[str, Any]:
     return {"dropped": dropped, "usage": _round(usage), "best": _round(left)}
 
 
-def curves(learnt: Learnt) -> dict[str, Any]:
+def curves(trained: Trained) -> dict[str, Any]:
     """Answers on a grid of a single input, for drawing: one curve a context; of a meta-learner, one a domain after adaptation."""
-    domains, method = learnt.sampler.domains, learnt.method
+    domains, method = trained.sampler.domains, trained.method
     x = np.asarray(domains.domains[0].test.x)
     grid = np.linspace(x.min(), x.max(), GRID, dtype=np.float32)[:, None]
     if hasattr(method, "adapt"):
-        drawn = np.stack([_adapt(method, domain.train, grid, learnt.seed) for domain in domains])
+        drawn = np.stack([_adapt(method, domain.train, grid, trained.seed) for domain in domains])
     else:
         drawn = method.predict_each(as_inputs(grid)).numpy()[:, :, 0].T
     return {"x": _round(grid[:, 0]), "curves": [_round(curve) for curve in drawn]}
 
 
-def distance_to_mean(learnt: Learnt) -> float:
+def distance_to_mean(trained: Trained) -> float:
     """How far the first answer is from the mean of the domains' functions: what one model for all should learn."""
-    tests = [domain.test for domain in learnt.sampler.domains]
+    tests = [domain.test for domain in trained.sampler.domains]
     mean = np.mean([np.asarray(test.y).reshape(len(test.y), -1) for test in tests], axis=0)
-    answer = learnt.method.predict_each(as_inputs(np.asarray(tests[0].x))).numpy()[:, 0]
+    answer = trained.method.predict_each(as_inputs(np.asarray(tests[0].x))).numpy()[:, 0]
     return round(float(np.sqrt(np.mean((answer - mean) ** 2))), 4)
 
 
-def answer_time(learnt: Learnt) -> float:
+def answer_time(trained: Trained) -> float:
     """Milliseconds to answer a row with all labels, over up to 3,000 test rows at once, the median of five times."""
-    x = as_inputs(np.asarray(learnt.sampler.domains.domains[0].test.x[:SHOWN]))
-    learnt.method.predict_each(x[:64])  # what is only done once
+    x = as_inputs(np.asarray(trained.sampler.domains.domains[0].test.x[:SHOWN]))
+    trained.method.predict_each(x[:64])  # what is only done once
     seconds = []
     for _ in range(TIMES):
         began = time.process_time()
-        learnt.method.predict_each(x)
+        trained.method.predict_each(x)
         seconds.append(time.process_time() - began)
     return round(1000 * float(np.median(seconds)) / len(x), 4)
 
 
-def solution(learnt: Learnt) -> str:
+def solution(trained: Trained) -> str:
     """Which reading of two lines that cross was found: S1, the lines; S2, a V and its mirror image; or neither."""
     x = as_inputs(np.linspace(0.0, 1.0, 101)[:, None])
-    answers = learnt.method.predict_each(x).numpy()[
+    answers = trained.method.predict_each(x).numpy()[
         :, :, 0
     ]  #                               (101, K)
     line, hill = x.numpy()[:, 0], np.minimum(x.numpy()[:, 0], 1 - x.numpy()[:, 0])
@@ -116,13 +118,13 @@ def solution(learnt: Learnt) -> str:
     return "neither"
 
 
-def features(learnt: Learnt, n_rows: int = 600) -> dict[str, Any]:
+def features(trained: Trained, n_rows: int = 600) -> dict[str, Any]:
     """What each local model makes of test rows before its last layer, by t-SNE, the rows' labels, and each model's error in each domain."""
     from sklearn.manifold import TSNE
 
-    domains = learnt.sampler.domains
+    domains = trained.sampler.domains
     x = as_inputs(np.asarray(domains.domains[0].test.x[:n_rows]))
-    models: Any = learnt.method.models  # type: ignore[attr-defined]
+    models: Any = trained.method.models  # type: ignore[attr-defined]
     points = []
     for network in models.modules():
         network.eval()
@@ -134,7 +136,7 @@ def features(learnt: Learnt, n_rows: int = 600) -> dict[str, Any]:
         "points": points,
         "labels": labels,
         "classes": list(domains.classes or ()),
-        "errors": _round(_errors_of_each(learnt)),
+        "errors": _round(_errors_of_each(trained)),
     }
 
 
@@ -155,7 +157,7 @@ def snapshot(method: Method, sampler: BilevelSampler) -> dict[str, Any]:
     }
 
 
-MEASURES: dict[str, Callable[[Learnt], Any]] = {
+MEASURES: dict[str, Callable[[Trained], Any]] = {
     "errors": errors,
     "pruned": pruned_errors,
     "curves": curves,
@@ -166,23 +168,23 @@ MEASURES: dict[str, Callable[[Learnt], Any]] = {
 }
 
 
-def _usage(learnt: Learnt) -> Array:
+def _usage(trained: Trained) -> Array:
     """Share of an epoch's groups that each model explains best."""
-    method: Any = learnt.method
+    method: Any = trained.method
     contexts: Tensor = torch.cat(
-        [method.contexts(batches) for batches, _ in learnt.sampler.epoch(0)]
+        [method.contexts(batches) for batches, _ in trained.sampler.epoch(0)]
     )
-    n_contexts = learnt.method.predict_each(
-        as_inputs(np.asarray(learnt.sampler.domains.domains[0].test.x[:1]))
+    n_contexts = trained.method.predict_each(
+        as_inputs(np.asarray(trained.sampler.domains.domains[0].test.x[:1]))
     ).shape[1]
     return np.bincount(contexts.numpy(), minlength=n_contexts) / len(contexts)
 
 
-def _errors_of_each(learnt: Learnt) -> Array:
+def _errors_of_each(trained: Trained) -> Array:
     """The error of each local model in each domain, which tells what a model is for, (K, n_domains)."""
     errors = []
-    for domain in learnt.sampler.domains:
-        answers = learnt.method.predict_each(as_inputs(np.asarray(domain.test.x[:]))).numpy()
+    for domain in trained.sampler.domains:
+        answers = trained.method.predict_each(as_inputs(np.asarray(domain.test.x[:]))).numpy()
         errors.append(error_rate(answers.argmax(-1), np.asarray(domain.test.y)))
     return np.stack(errors, axis=1)
 

@@ -14,14 +14,14 @@ from leaflearn.benchmark.experiments.long_table import as_long_table
 from leaflearn.benchmark.experiments.method_names import call
 from leaflearn.benchmark.experiments.renderings import Table
 from leaflearn.benchmark.experiments.reproduction import finished_runs
-from leaflearn.benchmark.experiments.run_folder import RunFolder
+from leaflearn.benchmark.experiments.run_record import RunRecord
 from leaflearn.benchmark.experiments.settings_text import tell_settings
 from leaflearn.benchmark.experiments.spec import Run, Spec
 from leaflearn.benchmark.recovery.records import Records
 from leaflearn.benchmark.recovery.summary import summarize
 from leaflearn.benchmark.recovery.table import HEAD, NOTE, as_cells
 
-Finished = Sequence[tuple[Run, RunFolder]]
+Finished = Sequence[tuple[Run, RunRecord]]
 TIME_UNIT = "erm-top-k"  # the method that times are told in units of
 
 
