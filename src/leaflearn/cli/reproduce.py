@@ -182,7 +182,7 @@ def _run_recovery(spec: Spec, output: Path, seeds: int | None, jobs: int) -> Non
 def _show(spec: Spec, output: Path) -> None:
     """Print the tables, and write them in every format beside the figures."""
     from leaflearn.benchmark.experiments.renderings import join
-    from leaflearn.benchmark.experiments.result_files import write_result_files
+    from leaflearn.benchmark.experiments.result_tables import write_result_files
     from leaflearn.benchmark.experiments.result_tables import tables_of
 
     if tables := tables_of(spec, output):

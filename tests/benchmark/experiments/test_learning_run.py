@@ -12,8 +12,9 @@ from leaflearn.benchmark.experiments.spec import Run, Spec
 from leaflearn.benchmark.methods.leaf_annealed import LeafAnnealed
 
 SETTINGS = {
-    "n_epochs": 4, "dataset": {"name": "functions"}, "sampler": {"group_size": 2, "groups_per_epoch": 40}, "seed": 3,
-    "network": {"name": "mlp", "hidden": [8]}, "optimizer": {"name": "sgd"}, "method": {"name": "leaf"}, "slows_down": True,
+    "n_epochs": 4, "dataset": {"name": "functions"}, "seed": 3,
+    "sampler": {"group_size": 2, "groups_per_epoch": 40}, "network": {"name": "mlp", "hidden": [8]},
+    "optimizer": {"name": "sgd"}, "method": {"name": "leaf"}, "slows_down": True,
     "measures": ["errors", "curves"], "snapshots": [0, 2, 4],
 }  # fmt: skip
 
@@ -34,7 +35,7 @@ def kill_in_epoch(monkeypatch, number):
 
 
 def killed_run(root, run, monkeypatch):
-    """The record of a run that was killed in its third epoch, with a checkpoint after the second."""
+    """The record of a run that was killed in its third epoch; it has a checkpoint."""
     monkeypatch.setattr(learning_run, "CHECKPOINT_SECONDS", 0.0)
     with monkeypatch.context() as patch:
         kill_in_epoch(patch, 2)
@@ -119,7 +120,7 @@ def test_a_failure_names_the_run(tmp_path):
     run = Run("label-prop", "", {**SETTINGS, "method": {"name": "label-prop"}})
     with pytest.raises(
         ValueError,
-        match=r"^functions-label-prop-3-[0-9a-f]{12}: label-prop remembers the labels of every training input",
+        match=r"^functions-label-prop-3-[0-9a-f]{12}: label-prop remembers the labels of every ",
     ):
         LearningRun(tmp_path, run).run()
 

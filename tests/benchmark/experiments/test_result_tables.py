@@ -1,4 +1,4 @@
-"""Tables say whose numbers they are, how many runs they come from, and how far from the paper."""
+"""Tables show the protocol, the number of runs, and the difference from the paper."""
 
 import csv
 import io
@@ -12,7 +12,8 @@ from leaflearn.benchmark.experiments.run_record import RunRecord
 from leaflearn.benchmark.experiments.spec import Spec
 
 CONTENT = {
-    "title": "Mine", "source": "nowhere", "show": "errors", "unit": "%", "methods": ["erm-top-k", "leaf"], "n_seeds": 2,
+    "title": "Mine", "source": "nowhere", "show": "errors", "unit": "%",
+    "methods": ["erm-top-k", "leaf"], "n_seeds": 2,
     "run": {"dataset": {"name": "functions"}}, "assumed": {"epochs": "three"},
     "setting": [{"name": "digits", "published": {"leaf": [1.5, 2.0]}}],
 }  # fmt: skip
@@ -152,11 +153,12 @@ def test_notes_say_how_the_runs_were_done_at_this_scale_and_how_they_began(tmp_p
     (table,) = tables_of(finished(tmp_path, content, results), tmp_path)
     assert table.notes[1:3] == (
         "Run: 7 epochs. LEAF: 9 epochs.",
-        "leaflearn began with contexts that were read off the data in 2 of 2 runs, else it was annealed.",
+        "leaflearn started from contexts found before training in 2 of 2 runs, "
+        "otherwise from random models with annealing.",
     )
 
 
-def test_runs_that_are_not_done_are_left_out(tmp_path):
+def test_unfinished_runs_are_left_out(tmp_path):
     spec = finished(
         tmp_path, CONTENT, {method: {"errors": errors} for method, errors in ERRORS.items()}
     )
@@ -185,7 +187,7 @@ def test_times_are_ratios(tmp_path):
     )
 
 
-def test_readings_are_counted(tmp_path):
+def test_solutions_are_counted(tmp_path):
     content = {
         **CONTENT,
         "show": "solutions",

@@ -278,7 +278,7 @@ def test_a_process_that_is_killed_is_told_in_a_sentence(at_work):
         process.kill()
     with pytest.raises(
         OSError,
-        match=r"^A process was ended from outside, perhaps for want of memory; .* Try fewer --jobs\.$",
+        match=r"^A process was killed, possibly because memory ran out; .* Run fewer processes at once\.$",
     ):
         next(coming)
 

@@ -117,7 +117,7 @@ def _learn(record: RunRecord, settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _load_state(method: Method, state: dict[str, Any]) -> bool:
-    """Restore the method; False if the checkpoint of another version of the library does not fit."""
+    """Restore the method; False if the checkpoint, of another version perhaps, does not fit."""
     try:
         method.load_state_dict(state["method"])
     except (RuntimeError, KeyError, ValueError):

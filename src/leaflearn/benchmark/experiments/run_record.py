@@ -107,7 +107,7 @@ class RunRecord:
         write_file(self.folder / "checkpoint.pt", buffer.getvalue())
 
     def resume(self) -> dict[str, Any] | None:
-        """The state of the checkpoint; later records are removed. None if there is no checkpoint."""
+        """The state of the checkpoint, or None; records of later epochs are removed."""
         path = self.folder / "checkpoint.pt"
         if not path.exists():
             return None
@@ -145,7 +145,7 @@ class RunRecord:
 
 
 def pack_folders(root: Path) -> int:
-    """Move the folders of finished runs into the files of finished runs; return how many there were.
+    """Move the folders of finished runs into the files of finished runs; return their number.
 
     Examples
     --------
@@ -192,7 +192,7 @@ def describe_environment() -> dict[str, Any]:
 
 
 def _finished(file: Path) -> dict[str, Record]:
-    """The finished runs of a file, by name; of two records of the same run, the later one counts."""
+    """The finished runs of a file, by name; of two records of a run, the later one counts."""
     try:
         state = file.stat()
     except FileNotFoundError:
@@ -201,8 +201,8 @@ def _finished(file: Path) -> dict[str, Record]:
 
 
 @lru_cache(maxsize=32)
-def _parse_finished(file: Path, size: int, changed: int) -> dict[str, Record]:
-    """Parse a file once for each state of it."""
+def _parse_finished(file: Path, size: int, changed: int) -> dict[str, Record]:  # noqa: ARG001
+    """Parse a file again only if its size or its time of change differs."""
     return {record["name"]: record for record in read_json_lines(file, KEYS)}
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from leaflearn.benchmark.experiments.method_names import call
+from leaflearn.benchmark.experiments.method_names import display_name
 from leaflearn.benchmark.experiments.parts import make_domains
 from leaflearn.benchmark.experiments.reproduction import finished_runs
 from leaflearn.benchmark.figures.feature_panels import plot_features
@@ -125,7 +125,7 @@ def _functions(run: Run) -> tuple[Any, Any, tuple[str, ...]]:
 
 
 def _title(run: Run) -> str:
-    return f"{call(run.method)}, {run.setting}" if run.setting else call(run.method)
+    return f"{display_name(run.method)}, {run.setting}" if run.setting else display_name(run.method)
 
 
 def _adapted_to(run: Run, n_domains: int) -> tuple[int, ...]:
@@ -163,7 +163,9 @@ def _follow(run: Run, snapshots: dict[str, Any]) -> Training:
         for epoch, shot in sorted(snapshots.items(), key=lambda item: int(item[0]))
     ]
     at_curves = np.stack([np.interp(moments[-1].x, x, function) for function in functions])
-    return Training(call(run.method), moments, names, match_curves(moments[-1].curves, at_curves))
+    return Training(
+        display_name(run.method), moments, names, match_curves(moments[-1].curves, at_curves)
+    )
 
 
 def _draw_features(spec: Spec, finished: list[tuple[Run, Result]]) -> dict[str, bytes]:
@@ -173,7 +175,11 @@ def _draw_features(spec: Spec, finished: list[tuple[Run, Result]]) -> dict[str, 
         labels = {domain: told["labels"][domain] for domain in result["domains"]}
         points = [np.asarray(of_model) for of_model in told["points"]]
         figure = plot_features(
-            call(run.method), points, labels, told["classes"], _name_models(told, result["domains"])
+            display_name(run.method),
+            points,
+            labels,
+            told["classes"],
+            _name_models(told, result["domains"]),
         )
         drawn[f"{spec.name}-{run.method}-{spec.scale}.png"] = to_png(figure)
     return drawn
