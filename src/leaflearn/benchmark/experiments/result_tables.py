@@ -21,9 +21,8 @@ from leaflearn.benchmark.experiments.renderings import Table, join
 from leaflearn.benchmark.experiments.reproduction import finished_runs
 from leaflearn.benchmark.experiments.run_record import RunRecord
 from leaflearn.benchmark.experiments.spec import Run, Spec
-from leaflearn.benchmark.recovery.records import Records
-from leaflearn.benchmark.recovery.summary import summarize
-from leaflearn.benchmark.recovery.table import HEAD, NOTE, as_cells
+from leaflearn.benchmark.recovery.suite import Records
+from leaflearn.benchmark.recovery.summary import HEAD, NOTE, as_cells, summarize
 
 Finished = Sequence[tuple[Run, RunRecord]]
 TIME_UNIT = "erm-top-k"  # times are ratios to those of this method

@@ -24,7 +24,7 @@ from leaflearn.benchmark.figures.iteration_panels import (
 )
 from leaflearn.benchmark.figures.recovery_plots import Rate, plot_rates_compactly
 from leaflearn.benchmark.methods import METHODS
-from leaflearn.benchmark.recovery.records import Records
+from leaflearn.benchmark.recovery.suite import Records
 from leaflearn.benchmark.recovery.summary import summarize
 from leaflearn.benchmark.recovery.tasks import TASKS
 from leaflearn.report.page import to_png
