@@ -22,7 +22,7 @@ from leaflearn.benchmark.figures.iteration_panels import (
     match_curves,
     plot_training,
 )
-from leaflearn.benchmark.figures.recovery_plots import Rate, plot_rates_compactly
+from leaflearn.benchmark.figures.recovery_figures import Rate, plot_rates_compactly
 from leaflearn.benchmark.methods import METHODS
 from leaflearn.benchmark.recovery.suite import Records
 from leaflearn.benchmark.recovery.summary import summarize
