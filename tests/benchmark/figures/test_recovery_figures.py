@@ -1,4 +1,4 @@
-"""The figures of the recovery suite show every rate, and the data in the colours of the contexts."""
+"""The figures of the recovery suite show every rate, and data in the colours of contexts."""
 
 import numpy as np
 import pytest

@@ -455,7 +455,7 @@ def _draw_sides(axes: Axes, panel: TaskPanel) -> None:
 
 
 def _own_domains(panel: TaskPanel) -> Array:
-    """The domain that matches the context of each row, -1 for none; 0 if nothing was fitted, (N,)."""
+    """The domain that matches the context of each row; -1 for none, 0 if not fitted, (N,)."""
     groups = panel.sample.groups
     return (
         np.zeros(len(groups), dtype=int) if panel.found is None else np.asarray(panel.found[groups])
