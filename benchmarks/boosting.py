@@ -1,8 +1,8 @@
-"""How often gradient boosting as local model recovers the three functions, with the estimator's default settings.
+"""How often gradient boosting as local model recovers the three functions, with default settings.
 
     python benchmarks/boosting.py [--seeds 10] [--first-seed 2000] [--record boosting.jsonl]
 
-50 groups of 10 rows, three contexts asked for. Recovered: the RMSE of every function on a grid is below 0.15.
+50 groups of 10 rows, three contexts. Recovered: the RMSE of every function on a grid is below 0.15.
 """
 
 from __future__ import annotations
@@ -14,9 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-os.environ.setdefault(
-    "OMP_NUM_THREADS", "1"
-)  # before the libraries are loaded: a second thread only disturbs the clock
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # must be set before the libraries are loaded
 
 import numpy as np
 from sklearn.ensemble import GradientBoostingRegressor
@@ -37,16 +35,11 @@ def run(seed: int) -> dict[str, Any]:
     leaf = LeafRegressor(
         3, local_model=GradientBoostingRegressor(random_state=seed), random_state=seed
     ).fit(x, y, groups=groups)
-    errors = [
-        float(
-            best_errors(
-                leaf.predict_each(domain.test.x)[..., None],
-                [np.asarray(domain.test.y).reshape(-1, 1)],
-                rmse,
-            ).error[0]
-        )
-        for domain in domains
-    ]
+    errors = []
+    for domain in domains:
+        predictions = leaf.predict_each(domain.test.x)[..., None]
+        truth = np.asarray(domain.test.y).reshape(-1, 1)
+        errors.append(float(best_errors(predictions, [truth], rmse).error[0]))
     seconds = round(time.process_time() - began, 1)
     return {
         "seed": seed,
@@ -62,7 +55,7 @@ def main() -> None:
     )
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--first-seed", type=int, default=2000)
-    parser.add_argument("--record", type=Path, help="file to add a line for each fit to")
+    parser.add_argument("--record", type=Path, help="file for one line per fit")
     arguments = parser.parse_args()
     recovered = 0
     for seed in range(arguments.first_seed, arguments.first_seed + arguments.seeds):

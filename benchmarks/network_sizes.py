@@ -1,8 +1,10 @@
-"""How large must pictures and networks be? The multi-task oracle on a part of the training pictures that is held out.
+"""How large must images and networks be? The multi-task oracle on held-out training images.
 
-    LEAFLEARN_DATA=... python benchmarks/network_sizes.py [--dataset fashion-parallel] [--epochs 10] [--sizes small,usual]
+    LEAFLEARN_DATA=... python benchmarks/network_sizes.py [--dataset fashion-parallel]
+        [--epochs 10] [--sizes small,usual]
 
-Prints, for each size, the validation error of each domain in percent and the processor seconds that the oracle learnt for.
+Prints for each size the validation error of each domain in percent, and the processor seconds of
+the training.
 """
 
 from __future__ import annotations
@@ -18,27 +20,29 @@ from leaflearn.benchmark.datasets import DATASETS
 from leaflearn.benchmark.datasets.domains import DomainSet
 from leaflearn.benchmark.datasets.sources import Examples, Pictures
 from leaflearn.benchmark.datasets.streaming import BilevelSampler
-from leaflearn.benchmark.experiments.method_errors import method_errors
+from leaflearn.benchmark.experiments.measures import method_errors
 from leaflearn.benchmark.experiments.parts import make_network, make_optimizer
 from leaflearn.benchmark.methods import describe, make_method, train
 
-SIZES = {  # height of the pictures, widths of the convolutions
+SIZES = {  # height of the images, widths of the convolutions
     "small": (20, [16, 32, 32, 64]),
     "usual": (40, [16, 32, 32, 64, 64]),
     "wide": (40, [32, 64, 64, 128, 128]),
-    "whole pictures": (80, [16, 32, 32, 64, 64]),
+    "full size": (80, [16, 32, 32, 64, 64]),
 }
-HELD_OUT = 1 / 6  # of the training pictures
+HELD_OUT = 1 / 6  # of the training images
 ROWS = 128  # in a step
 
 
 def with_validation(domains: DomainSet, seed: int) -> DomainSet:
-    """The same domains with a part of their training rows in the place of the test rows; one and the same part where they share rows."""
+    """The domains with a part of their training rows as test rows; shared rows stay shared."""
     parts = []
     for domain in domains:
         train_part = domain.train
         if not isinstance(train_part, Examples):
-            raise TypeError(f"'{domain.name}' has no table of training rows to hold some out of.")
+            raise TypeError(
+                f"'{domain.name}' has no table of training rows; choose another data set."
+            )
         rows = np.random.default_rng(seed).permutation(len(train_part))
         cut = round(HELD_OUT * len(rows))
         held_out, kept = (_take(train_part, np.sort(part)) for part in (rows[:cut], rows[cut:]))

@@ -1,8 +1,9 @@
-"""What is a batch, where groups are single rows? The printed rule under three readings of the paper, on coloured digits.
+"""What is a batch if groups are single rows? Three readings of the paper, on coloured digits.
 
     python benchmarks/readings_of_a_batch.py [--seeds 4] [--epochs 40]
 
-Prints the error of the better of two local models on digits and on colours, in percent, for each reading and seed.
+Trains with the printed rule. Prints the error of the better of two local models on digits and on
+colours, in percent, for each reading and seed.
 """
 
 from __future__ import annotations
@@ -25,26 +26,23 @@ ROWS = 32  # in a step
 READINGS = {  # does a step have one domain, and is it one group?
     "each row has a domain, and is allocated alone": (False, False),
     "a step has one domain, each row is allocated alone": (True, False),
-    "a step has one domain, and all of it goes to one model": (True, True),
+    "a step has one domain, and is allocated as a whole": (True, True),
 }
 
 
 def learn(
     domains: DomainSet, has_one_domain: bool, is_one_group: bool, n_epochs: int, seed: int
 ) -> ModelSet:
-    """Two local models that learnt by the printed rule."""
+    """Two local models trained by the printed rule."""
     torch.manual_seed(seed)
     classes = domains.classes or ()
     models = make_model_set(
         lambda: flat_mlp(domains.input_shape, len(classes), hidden=(256,)), (2,)
     )
     optimizer = torch.optim.Adam(models.parameters(), lr=0.002, betas=(0.5, 0.999))
-    x = torch.as_tensor(
-        np.asarray(domains.domains[0].train.x[:]), dtype=torch.float32
-    )  # the domains share their pictures (N, 3, 8, 8)
-    y = torch.stack(
-        [torch.as_tensor(np.asarray(domain.train.y)) for domain in domains]
-    )  #                                  (2, N)
+    images = np.asarray(domains.domains[0].train.x[:])  # shared by both domains
+    x = torch.as_tensor(images, dtype=torch.float32)  #                         (N, 3, 8, 8)
+    y = torch.stack([torch.as_tensor(np.asarray(d.train.y)) for d in domains])  #    (2, N)
     group = torch.zeros(ROWS, dtype=torch.long) if is_one_group else torch.arange(ROWS)
     for _ in range(n_epochs):
         for rows in torch.randperm(len(x)).split(ROWS):
@@ -65,13 +63,12 @@ def learn(
 
 
 def errors(domains: DomainSet, models: ModelSet) -> list[float]:
-    """Of the better model in each domain, in percent."""
+    """The error of the better model in each domain, in percent."""
     found = []
     for domain in domains:
-        answers = models(torch.as_tensor(np.asarray(domain.test.x[:]), dtype=torch.float32)).argmax(
-            -1
-        )  # (2, N)
-        wrong = (answers != torch.as_tensor(np.asarray(domain.test.y))).double().mean(1)
+        x = torch.as_tensor(np.asarray(domain.test.x[:]), dtype=torch.float32)
+        predictions = models(x).argmax(-1)  #                                   (2, N)
+        wrong = (predictions != torch.as_tensor(np.asarray(domain.test.y))).double().mean(1)
         found.append(round(100 * float(wrong.min()), 1))
     return found
 

@@ -1,4 +1,4 @@
-"""What fresh local models are worth: default estimators with and without the refresh, beside the oracle.
+"""The effect of the refresh: default estimators with and without it, and the oracle.
 
 python benchmarks/refresh.py [--seeds 3]
 """
@@ -50,10 +50,8 @@ def measure(name: str, seed: int) -> None:
         shown = "  ".join(
             f"{domain} {error:.4f}" for domain, error in zip(data.names, errors, strict=True)
         )
-        print(
-            f"{name:15s} seed {seed}  {plan:8s} {shown}  groups right {agreement:.1%}  {seconds:.1f} s",
-            flush=True,
-        )
+        right = f"groups right {agreement:.1%}"
+        print(f"{name:15s} seed {seed}  {plan:8s} {shown}  {right}  {seconds:.1f} s", flush=True)
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""What the bilevel sampler costs beside the training that it feeds: Colored MNIST as groups of one. One thread, one run, ratios.
+"""The cost of the bilevel sampler relative to training: Colored MNIST as groups of one, one thread.
 
 LEAFLEARN_DATA=... python benchmarks/sampling.py
 """
@@ -22,7 +22,7 @@ TRAINED_STEPS = 60  # of the 469 in an epoch; every step costs the same
 
 
 def make_network(n_outputs: int) -> nn.Module:
-    """Three convolutions and a linear layer, as in the paper, in widths that leave the sampler little to hide behind."""
+    """Three convolutions and a linear layer, as in the paper, small so that sampling counts."""
     layers: list[nn.Module] = []
     for n_in, n_out in ((3, 16), (16, 32), (32, 32)):
         layers += [nn.Conv2d(n_in, n_out, 3, stride=2, padding=1), nn.ReLU()]
@@ -47,7 +47,7 @@ def main() -> None:
     for batches in steps:
         step(models, batches, CrossEntropy(), Hard(), optimizer)
     training = (time.perf_counter() - began) * len(sampler) / len(steps)
-    print(f"an epoch of {n_rows:,} pictures as groups of one, {GROUPS_PER_STEP} a step, one thread")
+    print(f"an epoch of {n_rows:,} images as groups of one, {GROUPS_PER_STEP} per step, one thread")
     print(
         f"sampling {sampling:.2f} s, training {training:.1f} s: {100 * sampling / training:.1f} %"
     )

@@ -1,10 +1,12 @@
-"""Single rows, real pictures: Fashion Product Images, three domains, groups of one, against the multi-task oracle.
+"""Single rows of real images: the default and the multi-task oracle on Fashion Product Images.
 
-    python benchmarks/single_rows.py [--seeds 5] [--first-seed 0] [--height 20] [--epochs 6] [--record FILE]
+    python benchmarks/single_rows.py [--seeds 5] [--first-seed 0] [--height 20] [--epochs 6]
+        [--record FILE]
 
-Every group is one picture with one label of gender, category or colour, and which was asked for is hidden. The default learner is told that
-there are three contexts. The oracle is told which. Both have the same network, optimizer and number of epochs. The test pictures are used
-for the printed errors alone. A record is one line of JSON for each seed; those that are in the file already are not run again.
+Every group is one image with one label of gender, category or colour; which of the three is hidden.
+The default learner is given the number of contexts, the oracle also the context of every group.
+Both have the same network, optimizer and number of epochs. The test images are used only for the
+printed errors. A record is one line of JSON per seed; recorded seeds are not repeated.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ WIDTHS = (16, 32, 64)
 
 
 def convolutions(input_shape: tuple[int, ...], n_outputs: int) -> nn.Sequential:
-    """Three convolutions, each halving the picture, and a linear layer."""
+    """Three convolutions, each halving the image, and a linear layer."""
     layers: list[nn.Module] = []
     channels = input_shape[0]
     for width in WIDTHS:
@@ -44,7 +46,7 @@ def convolutions(input_shape: tuple[int, ...], n_outputs: int) -> nn.Sequential:
 
 
 def make(input_shape: tuple[int, ...], n_outputs: int) -> nn.Sequential:
-    """The network with all its weights there."""
+    """The network with all its weights initialized."""
     network = convolutions(input_shape, n_outputs).eval()
     with torch.no_grad():
         network(torch.zeros(1, *input_shape))
@@ -70,7 +72,7 @@ def run(seed: int, height: int, epochs: int) -> dict[str, Any]:
             **settings,
         )
         began = time.process_time()
-        with warnings.catch_warnings(record=True) as warned:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             leaf.fit(np.asarray(sample.x), sample.y, sample.groups)
         x = np.asarray(domains.domains[0].test.x[:])
@@ -79,10 +81,13 @@ def run(seed: int, height: int, epochs: int) -> dict[str, Any]:
         ).error
         agreement = allocation_agreement(leaf.contexts_, truth.domain)
         record[name] = {
-            "errors": [round(100 * float(e), 2) for e in errors], "mean": round(100 * float(errors.mean()), 2),
+            "errors": [round(100 * float(e), 2) for e in errors],
+            "mean": round(100 * float(errors.mean()), 2),
             "agreement": round(agreement, 4),
-            "seconds": round(time.process_time() - began, 1), "init": leaf.init_, "warnings": [str(w.message) for w in warned],
-        }  # fmt: skip
+            "seconds": round(time.process_time() - began, 1),
+            "init": leaf.init_,
+            "warnings": [str(w.message) for w in caught],
+        }
     return record
 
 
@@ -111,7 +116,8 @@ def main() -> None:
                     file.write(json.dumps(done[seed]) + "\n")
         ours, oracle = done[seed]["default"], done[seed]["oracle"]
         print(
-            f"seed {seed} ours {ours['errors']} mean {ours['mean']}, {100 * ours['agreement']:.1f} % of groups right, {ours['seconds']} s; "
+            f"seed {seed} ours {ours['errors']} mean {ours['mean']}, "
+            f"{100 * ours['agreement']:.1f} % of groups right, {ours['seconds']} s; "
             f"oracle {oracle['errors']} mean {oracle['mean']}, {oracle['seconds']} s",
             flush=True,
         )

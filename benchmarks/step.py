@@ -1,4 +1,4 @@
-"""How long one step takes: the literal Algorithm 1 beside the library, on the paper's regression task. One thread, one run, ratios.
+"""The time of one step: the literal Algorithm 1 and the library, on the paper's regression task.
 
 make bench
 """
@@ -31,7 +31,7 @@ def make_optimizer(parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
 
 
 def measure(run: Callable[[], object], seconds: float = 1.0, repeats: int = 5) -> float:
-    """Milliseconds of one call, the best of several rounds: noise only ever adds."""
+    """Milliseconds of one call, the best of several rounds, because noise only adds time."""
     run()
     began = time.perf_counter()
     run()
@@ -67,19 +67,16 @@ def main() -> None:
     restarts = [mlp(1, 1) for _ in range(N_RESTARTS * N_CONTEXTS)]
     rows = {
         "the literal Algorithm 1": time_literal(reference.run_algorithm_1, reference.squared_error),
-        "and a group's rows at once": baseline,
+        "the same, a group at once": baseline,
         "looped models": time_library(LoopedModels(copy.deepcopy(modules), (N_CONTEXTS,))),
         "stacked models": time_library(StackedModels(copy.deepcopy(modules), (N_CONTEXTS,))),
         f"{N_RESTARTS} restarts stacked": time_library(
             StackedModels(restarts, (N_RESTARTS, N_CONTEXTS))
         ),
     }
-    print(
-        f"one step, {N_CONTEXTS} models of five layers of 32, {N_GROUPS} groups of {GROUP_SIZE}, one thread"
-    )
-    print(
-        f"{'':28s} {'':11s} times as fast as the literal Algorithm 1, and as one that takes a group's rows at once"
-    )
+    groups_of = f"{N_GROUPS} groups of {GROUP_SIZE}"
+    print(f"one step, {N_CONTEXTS} models of five layers of 32, {groups_of}, one thread")
+    print(f"{'':40s} times as fast as the first row, and as the second")
     for name, milliseconds in rows.items():
         literal, at_once = rows["the literal Algorithm 1"] / milliseconds, baseline / milliseconds
         print(f"{name:28s} {milliseconds:8.2f} ms {literal:8.1f} {at_once:8.1f}")

@@ -1,4 +1,4 @@
-"""Errors and agreement, against numbers worked out by hand."""
+"""Errors and agreement, compared with numbers computed by hand."""
 
 import numpy as np
 import pytest
@@ -67,12 +67,13 @@ def test_agreement_matches_one_to_one():
 
 
 def test_agreement_is_the_best_match_and_not_a_greedy_one():
-    # Greedy would pair context 0 with domain 0 (3 groups) and leave context 1 with nothing; the other pairing has 2 + 3.
+    # A greedy match would pair context 0 with domain 0 (3 groups) and leave no domain for context
+    # 1; the other match has 2 + 3 groups.
     contexts, domains = [0] * 5 + [1] * 3, [0] * 3 + [1] * 2 + [0] * 3
     assert allocation_agreement(contexts, domains) == pytest.approx(5 / 8)
 
 
-def test_more_contexts_than_domains_leave_one_over():
+def test_more_contexts_than_domains_leave_one_unmatched():
     assert match_contexts([0, 0, 1, 2, 2], [0, 0, 0, 1, 1]).tolist() == [0, -1, 1]
     assert allocation_agreement([0, 0, 1, 2, 2], [0, 0, 0, 1, 1]) == 0.8
 
@@ -90,7 +91,7 @@ def test_agreement_refuses_unequal_lengths():
         allocation_agreement([0, 1], [0, 1, 1])
 
 
-def test_a_label_counts_as_found_wherever_it_is_in_the_set():
+def test_a_label_counts_as_found_at_any_place_of_the_set():
     scores = np.array([[0.1, 0.5, 0.4, 0.0], [0.6, 0.3, 0.1, 0.0], [0.0, 0.1, 0.2, 0.7]])
     assert label_set_errors(scores, [[1, 1, 1], [2, 2, 2]], n_domains=2) == pytest.approx(
         [1 / 3, 1 / 3]
@@ -100,10 +101,10 @@ def test_a_label_counts_as_found_wherever_it_is_in_the_set():
     )
 
 
-def test_label_sets_refuse_answers_of_several_contexts():
+def test_label_sets_refuse_predictions_of_several_contexts():
     with pytest.raises(ValueError, match=r"^The scores must be .* their shape is \(3, 1, 2\)\.$"):
         label_set_errors(np.zeros((3, 1, 2)), [[0, 0, 0]], n_domains=2)
-    with pytest.raises(ValueError, match=r"^the true targets have shape \(2,\)"):
+    with pytest.raises(ValueError, match=r"^The true targets have shape \(2,\)"):
         label_set_errors(np.zeros((3, 2)), [[0, 0]], n_domains=2)
 
 
@@ -115,21 +116,22 @@ def test_the_identified_context_is_the_best_one_where_contexts_differ_clearly():
 
 
 def test_the_support_rows_are_not_tested_on():
-    # Context 0 is right about one row alone. Where that row is the support, the context is chosen, and all other rows are wrong.
+    # Context 0 is right for one row only. If that row is the support, the context is chosen, and
+    # all other rows are wrong.
     probabilities = np.zeros((4, 2, 2))
     probabilities[:, 0] = [0.0, 1.0]
     probabilities[0, 0] = [1.0, 0.0]
-    probabilities[:, 1] = [0.4, 0.6]  # wrong everywhere, yet less so
+    probabilities[:, 1] = [0.4, 0.6]  # wrong everywhere, but with a smaller loss
     assert identified_errors(
         probabilities, [np.zeros(4, dtype=int)], "cross-entropy", n_support=1, n_draws=50
     ) == pytest.approx([1.0])
 
 
-def test_the_context_is_identified_by_probabilities_and_judged_by_labels():
+def test_the_context_is_chosen_by_probabilities_and_evaluated_by_labels():
     sure, unsure = [0.9, 0.1], [0.6, 0.4]
     predictions = np.tile(np.array([sure, unsure]), (20, 1, 1))
     wrong = np.zeros(20, dtype=int)
-    wrong[:8] = 1  # 40 %, on which the sure context pays more than the unsure one
+    wrong[:8] = 1  # 40 %, with a larger loss for the sure context
     errors = [
         identified_errors(predictions, [wrong], "cross-entropy", n_draws=400, random_state=seed)[0]
         for seed in range(2)

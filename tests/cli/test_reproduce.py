@@ -34,6 +34,12 @@ def no_data(tmp_path, monkeypatch):
     return tmp_path
 
 
+def finished(folder):
+    """The records of all finished runs."""
+    files = sorted((folder / "runs").glob("*.jsonl"))
+    return [json.loads(line) for file in files for line in file.read_text().splitlines()]
+
+
 @pytest.mark.parametrize("name", OF_EACH_KIND)
 def test_one_of_each_kind_runs_to_its_end(no_data, capsys, name):
     folder = no_data / "results"
@@ -91,10 +97,7 @@ def test_some_rows_and_columns_alone_can_be_run(no_data, capsys):
     capsys.readouterr()
     assert run([*arguments, "--list"]) == 0
     assert "table-identifiability       6 runs left" in capsys.readouterr().out
-    done = [
-        json.loads(file.read_text())
-        for file in (no_data / "results" / "runs").glob("*/settings.json")
-    ]
+    done = [record["settings"] for record in finished(no_data / "results")]
     assert sorted(
         (settings["method"]["name"], settings["sampler"]["group_size"]) for settings in done
     ) == [("leaf", 2), ("leaf-em", 2)]
@@ -103,10 +106,8 @@ def test_some_rows_and_columns_alone_can_be_run(no_data, capsys):
 def test_a_page_is_written_from_what_was_run(no_data, capsys, monkeypatch):
     monkeypatch.chdir(no_data)
     assert run(["reproduce", "table-identifiability", "--scale", "smoke", "-o", "results"]) == 0
-    for settings in (no_data / "results" / "runs").glob(
-        "*/settings.json"
-    ):  # as if it had been run at another scale
-        assert json.loads(settings.read_text())["n_epochs"] == 2
+    for record in finished(no_data / "results"):  # as if it had been run at another scale
+        assert record["settings"]["n_epochs"] == 2
     (no_data / "docs").mkdir()
     assert run(["results", "--folder", "results", "--page", "docs/results.md"]) == 0
     assert (no_data / "docs" / "results.md").read_text().startswith("# Results\n")
@@ -147,7 +148,7 @@ def test_what_cannot_be_is_one_sentence(no_data, capsys, monkeypatch, arguments,
 def test_missing_data_is_one_sentence_and_leaves_no_result(no_data, capsys):
     assert run(["reproduce", "table2", "--scale", "laptop", "-o", str(no_data / "results")]) == 2
     assert "fashion" in capsys.readouterr().err
-    assert not list((no_data / "results").rglob("result.json"))
+    assert finished(no_data / "results") == []
 
 
 def test_a_run_that_fails_does_not_end_the_others(no_data, capsys, monkeypatch):
@@ -178,7 +179,7 @@ def test_a_run_that_fails_does_not_end_the_others(no_data, capsys, monkeypatch):
     )
     assert told.err.endswith(": The cable is out.\n")
     assert "| groups of 1 | LEAF-EM | 1 |" in told.out
-    assert len(list((no_data / "results").rglob("result.json"))) == 6
+    assert len(finished(no_data / "results")) == 6
 
 
 def test_real_recordings_are_left_out_where_they_are_not_here(no_data, capsys):

@@ -1,4 +1,4 @@
-"""Three learners on one data set: ERM, which takes one model for all; LEAF; and the oracle, which is told every group's domain."""
+"""Three learners on one data set: ERM (pooled model), LEAF, and the oracle (given the domains)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Watch = Callable[[str], ProgressBar]  # the name of a learner -> its progress ba
 
 
 class RecordContexts(Callback):
-    """Keeps the context of every group after every epoch of the search for them, for each of the starts that run side by side.
+    """Records the context of every group after every epoch of the search, for each start.
 
     Examples
     --------
@@ -39,22 +39,22 @@ class RecordContexts(Callback):
     """
 
     def __init__(self) -> None:
-        self.contexts: list[Array] = []  # one entry an epoch, each             (R, m)
+        self.contexts: list[Array] = []  # one entry per epoch, each            (R, m)
 
     def on_epoch(self, training: Training) -> None:
-        """Keep a copy."""
-        if training.stage != "refresh":  # which learns from the allocation that was found
+        """Record a copy."""
+        if training.stage != "refresh":  # the refresh uses the allocation that was found
             self.contexts.append(training.contexts.numpy().copy())
 
 
 @dataclass(frozen=True, eq=False)
-class Learnt:
-    """What one learner made of the data."""
+class Learner:
+    """The result of one learner."""
 
     predictions: Array  # of its models on the test inputs                      (N, K)
-    errors: BestErrors  # in every domain, that of its best model               (n_domains,)
+    errors: BestErrors  # of its best model in every domain                     (n_domains,)
     contexts: Array  # of the training groups                                   (m,)
-    domains: Array  # the domain each context stands for, -1 for none           (K,)
+    domains: Array  # that match its contexts, -1 for none                      (K,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,23 +64,23 @@ class Comparison:
     data: DomainSet
     sample: GroupedSample
     truth: Truth
-    learnt: dict[str, Learnt]  # "ERM", "LEAF", "oracle"
-    found: Array  # after each epoch, the domain LEAF's context stands for      (T, m)
-    agreement: float  # share of groups that LEAF allocated right
+    learners: dict[str, Learner]  # "ERM", "LEAF", "oracle"
+    found: Array  # the domains that match LEAF's contexts, after each epoch    (T, m)
+    agreement: float  # share of groups that LEAF allocated correctly
 
 
 def compare(
     data: DomainSet, random_state: int, watch: Watch, n_groups: int | None = None, **settings: Any
 ) -> Comparison:
-    """Sample groups from `data` and let the three learners learn from them; `settings` go to all three estimators.
+    """Sample groups from `data` and fit all three estimators, with the same `settings`.
 
     Examples
     --------
     >>> from rich.console import Console
     >>> from leaflearn.benchmark.datasets import DATASETS
-    >>> hush = lambda learner: ProgressBar(learner, Console(quiet=True))
-    >>> result = compare(DATASETS["functions"](), 0, hush, n_groups=9, max_epochs=2, n_init=1)
-    >>> {learner: learnt.predictions.shape for learner, learnt in result.learnt.items()}
+    >>> quiet = lambda learner: ProgressBar(learner, Console(quiet=True))
+    >>> result = compare(DATASETS["functions"](), 0, quiet, n_groups=9, max_epochs=2, n_init=1)
+    >>> {name: learner.predictions.shape for name, learner in result.learners.items()}
     {'ERM': (401, 1), 'LEAF': (401, 3), 'oracle': (401, 3)}
     """
     sample, truth = sample_groups(data, n_groups=n_groups, random_state=random_state)
@@ -94,17 +94,16 @@ def compare(
         name: _fit(data, sample, watch(name), random_state=random_state, **plan, **settings)
         for name, plan in plans.items()
     }
-    learnt = {name: _measure(estimator, data, truth) for name, estimator in fitted.items()}
-    leaf = learnt["LEAF"]
+    learners = {name: _measure(estimator, data, truth) for name, estimator in fitted.items()}
+    leaf = learners["LEAF"]
     found = _follow_domains(recorder.contexts, fitted["LEAF"], leaf.domains)
-    return Comparison(
-        data, sample, truth, learnt, found, allocation_agreement(leaf.contexts, truth.domain)
-    )
+    agreement = allocation_agreement(leaf.contexts, truth.domain)
+    return Comparison(data, sample, truth, learners, found, agreement)
 
 
 def _fit(
     data: DomainSet, sample: GroupedSample, bar: ProgressBar, callbacks: Any = (), **parameters: Any
-) -> Any:
+) -> LeafRegressor | LeafClassifier:
     estimator = (LeafRegressor if data.classes is None else LeafClassifier)(
         callbacks=[*callbacks, bar], **parameters
     )
@@ -112,11 +111,9 @@ def _fit(
         return estimator.fit(_flatten(sample.x), sample.y, groups=sample.groups)
 
 
-def _measure(estimator: Any, data: DomainSet, truth: Truth) -> Learnt:
-    first, *_ = data  # in the data sets shown here all domains are tested on the same inputs
-    predictions = estimator.predict_each(
-        _flatten(np.asarray(first.test.x))
-    )  #                                     (N, K)
+def _measure(estimator: LeafRegressor | LeafClassifier, data: DomainSet, truth: Truth) -> Learner:
+    first, *_ = data  # in these data sets all domains have the same test inputs
+    predictions = estimator.predict_each(_flatten(np.asarray(first.test.x)))  #  (N, K)
     errors = best_errors(
         predictions,
         [domain.test.y for domain in data],
@@ -128,11 +125,13 @@ def _measure(estimator: Any, data: DomainSet, truth: Truth) -> Learnt:
         if n_contexts > 1
         else np.array([-1])
     )
-    return Learnt(predictions, errors, estimator.contexts_, domains)
+    return Learner(predictions, errors, estimator.contexts_, domains)
 
 
-def _follow_domains(recorded: list[Array], estimator: Any, domains: Array) -> Array:
-    """From the contexts recorded in training, where they still had other numbers, to the domains they came to stand for, (T, m)."""
+def _follow_domains(
+    recorded: list[Array], estimator: LeafRegressor | LeafClassifier, domains: Array
+) -> Array:
+    """The domains that match the recorded contexts, which had other numbers in training, (T, m)."""
     domain_of = np.empty_like(domains)
     domain_of[estimator.context_order_] = domains
     return domain_of[np.stack(recorded)[:, estimator.best_restart_]]

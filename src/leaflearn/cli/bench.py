@@ -90,9 +90,8 @@ def recovery(
     what is recorded there is not run again. Where the default misses, an oracle that is told the truth is run too, to see whether it can
     be done at all. The summary is of all records in the folder, and is written there with two pictures.
     """
-    from leaflearn.benchmark.recovery.records import Records
     from leaflearn.benchmark.recovery.run import RULES
-    from leaflearn.benchmark.recovery.suite import run_suite
+    from leaflearn.benchmark.recovery.suite import Records, run_suite
     from leaflearn.benchmark.recovery.summary import summarize
     from leaflearn.benchmark.recovery.tasks import TASKS
     from leaflearn.persistence.atomic_files import make_folder
@@ -140,7 +139,7 @@ def _print_table(summary: Sequence[Summary]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from leaflearn.benchmark.recovery.table import HEAD, NOTE, as_cells
+    from leaflearn.benchmark.recovery.summary import HEAD, NOTE, as_cells
 
     console, rows = Console(), [as_cells(line) for line in summary]
     widths = [
@@ -173,7 +172,7 @@ def _write(
     folder: Path, summary: Sequence[Summary], records: Sequence[dict[str, Any]]
 ) -> list[Path]:
     from leaflearn.benchmark.figures.recovery_figures import draw_rates, draw_tasks
-    from leaflearn.benchmark.recovery.table import render_markdown
+    from leaflearn.benchmark.recovery.summary import render_markdown
     from leaflearn.persistence.atomic_files import write_file
     from leaflearn.report.page import to_png
 

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from leaflearn.benchmark.comparison import Comparison, compare
 from leaflearn.benchmark.datasets import DATASETS
-from leaflearn.benchmark.stories import STORIES, describe_errors, tell
+from leaflearn.benchmark.stories import STORIES, describe_errors, make_section
 from leaflearn.core.threads import one_thread
 from leaflearn.engines.progress import ProgressBar
 from leaflearn.persistence.atomic_files import make_folder, write_file
@@ -77,7 +77,7 @@ def demo(output: Path, seed: int, as_json: bool, quick: bool) -> None:
                 lambda learner: ProgressBar(f"{learner:<6}", progress),
                 **(QUICK if quick else {}),
             )
-            sections.append(tell(story, result))
+            sections.append(make_section(story, result))
             answers[name] = _as_json(result)
             _show(console, sections[-1])
     files = _write(output, sections, seed)
@@ -120,7 +120,7 @@ def _show(console: Console, section: Section) -> None:
 def _as_json(result: Comparison) -> dict[str, Any]:
     return {
         "error": "rmse" if result.data.classes is None else "error rate",
-        "errors": {learner: describe_errors(result, learner) for learner in result.learnt},
+        "errors": {learner: describe_errors(result, learner) for learner in result.learners},
         "allocation_agreement": result.agreement,
     }
 

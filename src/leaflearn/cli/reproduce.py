@@ -162,8 +162,7 @@ def _choose(specs: list[Spec], methods: str, settings: str) -> list[Spec]:
 
 
 def _run_recovery(spec: Spec, output: Path, seeds: int | None, jobs: int) -> None:
-    from leaflearn.benchmark.recovery.records import Records
-    from leaflearn.benchmark.recovery.suite import run_suite
+    from leaflearn.benchmark.recovery.suite import Records, run_suite
     from leaflearn.persistence.atomic_files import make_folder
 
     asked = {**spec.content["recovery"], **spec.at_scale.get("recovery", {})}
@@ -182,8 +181,7 @@ def _run_recovery(spec: Spec, output: Path, seeds: int | None, jobs: int) -> Non
 def _show(spec: Spec, output: Path) -> None:
     """Print the tables, and write them in every format beside the figures."""
     from leaflearn.benchmark.experiments.renderings import join
-    from leaflearn.benchmark.experiments.result_files import write_result_files
-    from leaflearn.benchmark.experiments.result_tables import tables_of
+    from leaflearn.benchmark.experiments.result_tables import tables_of, write_result_files
 
     if tables := tables_of(spec, output):
         click.echo(f"\n{spec.content['source']}: {spec.content['title']}\n")

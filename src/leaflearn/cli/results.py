@@ -44,8 +44,11 @@ def results(
     All of them are shown where no NAME is given.
     """
     from leaflearn.benchmark.experiments.renderings import join
-    from leaflearn.benchmark.experiments.result_files import write_result_files
-    from leaflearn.benchmark.experiments.result_tables import long_table_of, tables_of
+    from leaflearn.benchmark.experiments.result_tables import (
+        long_table_of,
+        tables_of,
+        write_result_files,
+    )
     from leaflearn.benchmark.experiments.results_page import page_specs, write_page
     from leaflearn.benchmark.experiments.spec import SCALES, load_spec, spec_names
     from leaflearn.persistence.atomic_files import write_file

@@ -1,19 +1,20 @@
-"""A run is done once, goes on after an interruption as if there had been none, and leaves nothing half-written."""
+"""A run is done once, and resumes after an interruption with the same result."""
 
 import json
 
 import pytest
 
-from leaflearn.benchmark.experiments import learning_run, run_folder
+from leaflearn.benchmark.experiments import learning_run, run_record
 from leaflearn.benchmark.experiments.learning_run import LearningRun
 from leaflearn.benchmark.experiments.reproduction import finished_runs, missing_runs, reproduce
-from leaflearn.benchmark.experiments.run_folder import RunFolder
+from leaflearn.benchmark.experiments.run_record import RunRecord
 from leaflearn.benchmark.experiments.spec import Run, Spec
 from leaflearn.benchmark.methods.leaf_annealed import LeafAnnealed
 
 SETTINGS = {
-    "n_epochs": 4, "dataset": {"name": "functions"}, "sampler": {"group_size": 2, "groups_per_epoch": 40}, "seed": 3,
-    "network": {"name": "mlp", "hidden": [8]}, "optimizer": {"name": "sgd"}, "method": {"name": "leaf"}, "slows_down": True,
+    "n_epochs": 4, "dataset": {"name": "functions"}, "seed": 3,
+    "sampler": {"group_size": 2, "groups_per_epoch": 40}, "network": {"name": "mlp", "hidden": [8]},
+    "optimizer": {"name": "sgd"}, "method": {"name": "leaf"}, "slows_down": True,
     "measures": ["errors", "curves"], "snapshots": [0, 2, 4],
 }  # fmt: skip
 
@@ -33,79 +34,70 @@ def kill_in_epoch(monkeypatch, number):
     monkeypatch.setattr(learning_run, "_learn_epoch", die)
 
 
-def killed_folder(root, run, monkeypatch):
-    """The folder of a run that was killed in its third epoch, with a checkpoint after the second."""
-    monkeypatch.setattr(learning_run, "SAVED_EVERY", 0.0)
+def killed_run(root, run, monkeypatch):
+    """The record of a run that was killed in its third epoch; it has a checkpoint."""
+    monkeypatch.setattr(learning_run, "CHECKPOINT_SECONDS", 0.0)
     with monkeypatch.context() as patch:
         kill_in_epoch(patch, 2)
         with pytest.raises(Killed):
             LearningRun(root, run).run()
-    return RunFolder(root, run)
+    return RunRecord(root, run)
 
 
-def lines_of(folder):
+def lines_of(record):
     return [
-        {key: value for key, value in line.items() if key != "seconds"} for line in folder.records()
+        {key: value for key, value in line.items() if key != "seconds"} for line in record.records()
     ]
 
 
 @pytest.mark.parametrize("method", ["leaf", "erm", "leaf-em"])
-def test_a_killed_run_goes_on_as_if_nothing_had_happened(tmp_path, monkeypatch, method):
+def test_a_killed_run_resumes_with_the_same_result(tmp_path, monkeypatch, method):
     run = Run(
         method,
         "",
         {**SETTINGS, "method": {"name": method}, "snapshots": [] if method == "erm" else [0, 2, 4]},
     )
     whole = LearningRun(tmp_path / "whole", run).run()
-    folder = killed_folder(tmp_path / "killed", run, monkeypatch)
-    assert not folder.is_done
-    assert len(folder.records()) == 2
+    record = killed_run(tmp_path / "killed", run, monkeypatch)
+    assert not record.is_done
+    assert len(record.records()) == 2
     resumed = LearningRun(tmp_path / "killed", run).run()
     for result in (whole, resumed):
         result.pop("seconds")
     assert resumed == whole
-    assert lines_of(folder) == lines_of(RunFolder(tmp_path / "whole", run))
-    assert not (folder.path / "checkpoint.pt").exists()
+    assert lines_of(record) == lines_of(RunRecord(tmp_path / "whole", run))
+    assert not record.folder.exists()
 
 
-def test_a_run_that_went_on_under_another_commit_names_both(tmp_path, monkeypatch):
+def test_a_run_resumed_under_another_commit_names_both(tmp_path, monkeypatch):
     run = Run("leaf", "", SETTINGS)
-    monkeypatch.setattr(run_folder, "_commit", lambda: "aaa")
-    folder = killed_folder(tmp_path, run, monkeypatch)
-    monkeypatch.setattr(run_folder, "_commit", lambda: "bbb")
+    monkeypatch.setattr(run_record, "_commit", lambda: "aaa")
+    record = killed_run(tmp_path, run, monkeypatch)
+    monkeypatch.setattr(run_record, "_commit", lambda: "bbb")
     LearningRun(tmp_path, run).run()
-    assert folder.environment()["commit"] == "aaa, bbb"
+    assert record.environment()["commit"] == "aaa, bbb"
 
 
-def test_what_was_recorded_after_the_last_checkpoint_is_done_again(tmp_path, monkeypatch):
+def test_epochs_after_the_last_checkpoint_are_repeated(tmp_path, monkeypatch):
     run = Run("leaf", "", SETTINGS)
     kill_in_epoch(monkeypatch, 3)
     with pytest.raises(Killed):
         LearningRun(tmp_path, run).run()
     monkeypatch.undo()
-    folder = RunFolder(tmp_path, run)
-    assert len(folder.records()) == 3
+    record = RunRecord(tmp_path, run)
+    assert len(record.records()) == 3
     LearningRun(tmp_path, run).run()
-    assert [line["epoch"] for line in folder.records()] == [0, 1, 2, 3]
+    assert [line["epoch"] for line in record.records()] == [0, 1, 2, 3]
 
 
-def test_a_line_that_was_cut_off_is_not_read(tmp_path):
-    folder = RunFolder(tmp_path, Run("leaf", "", SETTINGS))
-    folder.begin()
-    folder.record({"epoch": 0})
-    with open(folder.path / "records.jsonl", "a") as file:
-        file.write('{"epo')
-    assert folder.records() == [{"epoch": 0}]
-
-
-def test_a_run_that_is_done_is_not_done_again(tmp_path, monkeypatch):
+def test_a_finished_run_is_not_repeated(tmp_path, monkeypatch):
     run = Run("leaf", "", SETTINGS)
     first = LearningRun(tmp_path, run).run()
     monkeypatch.setattr(learning_run, "_learn", lambda *_: pytest.fail("it was run again"))
     assert LearningRun(tmp_path, run).run() == first
 
 
-def test_what_is_done_before_learning_counts_and_is_done_once(tmp_path, monkeypatch):
+def test_the_preparation_is_timed_and_done_once(tmp_path, monkeypatch):
     prepared, prepare = [], LeafAnnealed.prepare
 
     def prepare_slowly(self, problem):
@@ -128,25 +120,22 @@ def test_a_failure_names_the_run(tmp_path):
     run = Run("label-prop", "", {**SETTINGS, "method": {"name": "label-prop"}})
     with pytest.raises(
         ValueError,
-        match=r"^functions-label-prop-3-[0-9a-f]{12}: label-prop remembers the labels of every training input",
+        match=r"^functions-label-prop-3-[0-9a-f]{12}: label-prop remembers the labels of every ",
     ):
         LearningRun(tmp_path, run).run()
 
 
-def test_settings_and_surroundings_are_written_down(tmp_path):
+def test_a_finished_run_is_one_line_with_its_settings_and_environment(tmp_path):
     run = Run("leaf", "", SETTINGS)
     LearningRun(tmp_path, run).run()
-    path = RunFolder(tmp_path, run).path
-    assert json.loads((path / "settings.json").read_text()) == SETTINGS
-    assert set(json.loads((path / "environment.json").read_text())) >= {
-        "commit",
-        "date",
-        "torch",
-        "leaflearn",
-    }
+    (line,) = (tmp_path / "functions.jsonl").read_text().splitlines()
+    record = json.loads(line)
+    assert record["settings"] == SETTINGS
+    assert set(record["environment"]) >= {"commit", "date", "torch", "leaflearn"}
+    assert [path.name for path in tmp_path.iterdir()] == ["functions.jsonl"]
 
 
-def test_several_processes_give_what_one_gives(tmp_path):
+def test_several_processes_give_the_same_results_as_one(tmp_path):
     content = {
         "show": "errors",
         "methods": ["erm", "leaf"],
@@ -158,7 +147,7 @@ def test_several_processes_give_what_one_gives(tmp_path):
         reproduce([spec], tmp_path / folder, None, n_jobs, lambda coming, n: coming)
         assert missing_runs([spec], tmp_path / folder) == []
     results = [
-        {run.key: folder.result["errors"] for run, folder in finished_runs(spec, tmp_path / name)}
+        {run.key: record.result["errors"] for run, record in finished_runs(spec, tmp_path / name)}
         for name in ("one", "two")
     ]
     assert results[0] == results[1]
@@ -166,18 +155,18 @@ def test_several_processes_give_what_one_gives(tmp_path):
 
 
 def test_long_runs_keep_their_records_short(tmp_path, monkeypatch):
-    monkeypatch.setattr(learning_run, "MOST_LINES", 2)
+    monkeypatch.setattr(learning_run, "MAX_RECORDS", 2)
     run = Run("leaf", "", {**SETTINGS, "n_epochs": 5, "snapshots": []})
     LearningRun(tmp_path, run).run()
-    assert [line["epoch"] for line in RunFolder(tmp_path, run).records()] == [0, 3, 4]
+    assert [line["epoch"] for line in RunRecord(tmp_path, run).records()] == [0, 3, 4]
 
 
-def test_a_checkpoint_that_does_not_fit_is_begun_anew(tmp_path, monkeypatch):
+def test_a_checkpoint_that_does_not_fit_is_discarded(tmp_path, monkeypatch):
     run = Run("leaf", "", SETTINGS)
     whole = LearningRun(tmp_path / "whole", run).run()
-    folder = killed_folder(tmp_path / "killed", run, monkeypatch)
-    state = folder.resume()
+    record = killed_run(tmp_path / "killed", run, monkeypatch)
+    state = record.resume()
     state["method"]["parts"] = {}
-    folder.save(state)
+    record.save(state)
     assert LearningRun(tmp_path / "killed", run).run()["errors"] == whole["errors"]
-    assert [line["epoch"] for line in folder.records()] == [0, 1, 2, 3]
+    assert [line["epoch"] for line in record.records()] == [0, 1, 2, 3]

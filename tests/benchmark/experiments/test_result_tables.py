@@ -1,4 +1,4 @@
-"""Tables say whose numbers they are, how many runs they come from, and how far from the paper."""
+"""Tables show the protocol, the number of runs, and the difference from the paper."""
 
 import csv
 import io
@@ -8,11 +8,12 @@ import pytest
 from leaflearn.benchmark.experiments.error_table import error_lines
 from leaflearn.benchmark.experiments.renderings import FORMATS, Table, join
 from leaflearn.benchmark.experiments.result_tables import tables_of
-from leaflearn.benchmark.experiments.run_folder import RunFolder
+from leaflearn.benchmark.experiments.run_record import RunRecord
 from leaflearn.benchmark.experiments.spec import Spec
 
 CONTENT = {
-    "title": "Mine", "source": "nowhere", "show": "errors", "unit": "%", "methods": ["erm-top-k", "leaf"], "n_seeds": 2,
+    "title": "Mine", "source": "nowhere", "show": "errors", "unit": "%",
+    "methods": ["erm-top-k", "leaf"], "n_seeds": 2,
     "run": {"dataset": {"name": "functions"}}, "assumed": {"epochs": "three"},
     "setting": [{"name": "digits", "published": {"leaf": [1.5, 2.0]}}],
 }  # fmt: skip
@@ -23,16 +24,16 @@ ERRORS = {
 
 
 def finished(output, content, results):
-    """Folders of runs that are done, with these results by method; each seed is off by a hundredth."""
+    """Finished runs with these results by method; each seed adds 0.01 to the errors."""
     spec = Spec("mine", "paper", content)
     for run in spec.runs():
-        folder = RunFolder(output / "runs", run)
-        folder.begin()
-        told = results[run.method].get("errors", {})
+        record = RunRecord(output / "runs", run)
+        record.begin()
+        errors = results[run.method].get("errors", {})
         result = {
-            name: [error + 0.01 * run.seed for error in errors] for name, errors in told.items()
+            name: [error + 0.01 * run.seed for error in of_name] for name, of_name in errors.items()
         }
-        folder.finish(
+        record.finish(
             {
                 "domains": ["digit", "color"],
                 "data": "made up",
@@ -112,7 +113,7 @@ def test_errors_after_pruning_have_a_line_of_their_own(tmp_path):
         "erm-top-k": {"errors": ERRORS["erm-top-k"]},
     }
     spec = finished(tmp_path, CONTENT, results)
-    lines = error_lines(spec, [(run, RunFolder(tmp_path / "runs", run)) for run in spec.runs()])
+    lines = error_lines(spec, [(run, RunRecord(tmp_path / "runs", run)) for run in spec.runs()])
     assert [(line.method, line.protocol) for line in lines] == [
         ("erm-top-k", "label set"), ("leaf", "best"), ("leaf", "identified"), ("leaf", "pruned"),
     ]  # fmt: skip
@@ -152,16 +153,19 @@ def test_notes_say_how_the_runs_were_done_at_this_scale_and_how_they_began(tmp_p
     (table,) = tables_of(finished(tmp_path, content, results), tmp_path)
     assert table.notes[1:3] == (
         "Run: 7 epochs. LEAF: 9 epochs.",
-        "leaflearn began with contexts that were read off the data in 2 of 2 runs, else it was annealed.",
+        "leaflearn started from contexts found before training in 2 of 2 runs, "
+        "otherwise from random models with annealing.",
     )
 
 
-def test_runs_that_are_not_done_are_left_out(tmp_path):
+def test_unfinished_runs_are_left_out(tmp_path):
     spec = finished(
         tmp_path, CONTENT, {method: {"errors": errors} for method, errors in ERRORS.items()}
     )
     first = next(run for run in spec.runs() if run.method == "leaf" and run.seed == 0)
-    (RunFolder(tmp_path / "runs", first).path / "result.json").unlink()
+    record = RunRecord(tmp_path / "runs", first)
+    lines = record.file.read_text().splitlines(keepends=True)
+    record.file.write_text("".join(line for line in lines if record.name not in line))
     assert [row[2] for row in tables_of(spec, tmp_path)[0].rows] == ["2", "1"]
 
 
@@ -183,7 +187,7 @@ def test_times_are_ratios(tmp_path):
     )
 
 
-def test_readings_are_counted(tmp_path):
+def test_solutions_are_counted(tmp_path):
     content = {
         **CONTENT,
         "show": "solutions",

@@ -1,9 +1,9 @@
-"""docs/results.md is what the committed records say, no more and no less."""
+"""docs/results.md agrees with the committed records."""
 
 import re
 from pathlib import Path
 
-from leaflearn.benchmark.experiments.result_files import table_files
+from leaflearn.benchmark.experiments.result_tables import table_files
 from leaflearn.benchmark.experiments.results_page import page_specs, write_page
 
 ROOT = Path(__file__).parents[3]

@@ -1,4 +1,4 @@
-"""Features of local models: labels that are colours look like themselves, and rows and figure say what they are of."""
+"""Features of local models: labels that are colours have these colours; rows have names."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def colors_by(labels):
     return {dots.get_label(): to_hex(dots.get_facecolor()[0]) for dots in axes.collections}, axes
 
 
-def test_names_of_colours_are_painted_so_that_white_is_seen():
+def test_names_of_colours_have_these_colours_and_white_is_visible():
     colors, axes = colors_by([2, 3, 4, 2, 3, 4])
     assert (colors["black"], colors["blue"]) == ("#000000", "#0000ff")
     assert 0.8 < min(to_rgb(colors["white"])) < 1
@@ -28,7 +28,7 @@ def test_names_of_colours_are_painted_so_that_white_is_seen():
 
 
 @pytest.mark.parametrize("labels", [[0, 1] * 3, [5, 6] * 3, [0, 4] * 3])
-def test_other_names_are_only_told_apart(labels):
+def test_other_names_have_distinct_colours(labels):
     assert [color.upper() for color in colors_by(labels)[0].values()] == list(PALETTE[:2])
 
 

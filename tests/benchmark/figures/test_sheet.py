@@ -1,4 +1,4 @@
-"""The sheet shows true examples with their true answers. How it looks is for eyes: `leaflearn data show NAME`."""
+"""The sheet shows examples with their true targets; `leaflearn data show NAME` draws one."""
 
 import matplotlib
 import numpy as np
@@ -30,15 +30,15 @@ def make_set(*tests, classes=None, name="mine", names=("shape", "paint", "size")
     return DomainSet(name, tuple(domains), n_groups=4, group_size=2, classes=classes)
 
 
-def make_pictures(n, n_channels=3):
-    """Pictures whose first pixel is the number of the row."""
+def make_images(n, n_channels=3):
+    """Images whose first pixel is the number of the row."""
     x = np.random.default_rng(0).random((n, n_channels, 4, 6), dtype=np.float32)
     x[:, :, 0, 0] = (np.arange(n, dtype=np.float32) / n)[:, None]
     return x
 
 
 def rows_of(figure, n):
-    """Which row each picture of the sheet is, read from its first pixel."""
+    """Which row each image of the sheet is, read from its first pixel."""
     return [round(float(np.ravel(axes.images[0].get_array()[0, 0])[0]) * n) for axes in figure.axes]
 
 
@@ -51,15 +51,15 @@ def places(dots):
 
 
 @pytest.fixture
-def pictures():
-    """40 pictures; domain 0 has labels 0 to 9, domain 1 labels 10 to 17."""
-    x, row = make_pictures(40), np.arange(40)
+def images():
+    """40 images; domain 0 has labels 0 to 9, domain 1 labels 10 to 17."""
+    x, row = make_images(40), np.arange(40)
     classes = tuple(f"class {label}" for label in range(18))
     return make_set((x, row % 10), (x, 10 + row * 3 % 8), classes=classes)
 
 
-def test_beneath_each_picture_is_what_every_domain_answers_in_its_colour(pictures):
-    figure = draw_sheet(pictures)
+def test_the_label_of_every_domain_is_below_each_image_in_its_colour(images):
+    figure = draw_sheet(images)
     rows = rows_of(figure, 40)
     assert len(set(rows)) == 24
     assert all(len(axes.images) == 1 for axes in figure.axes)
@@ -71,8 +71,8 @@ def test_beneath_each_picture_is_what_every_domain_answers_in_its_colour(picture
     )
 
 
-def test_the_seed_chooses_the_pictures(pictures):
-    first, again, other = (rows_of(draw_sheet(pictures, seed), 40) for seed in (0, 0, 1))
+def test_the_seed_selects_the_images(images):
+    first, again, other = (rows_of(draw_sheet(images, seed), 40) for seed in (0, 0, 1))
     assert first == again
     assert set(first) != set(other)
 
@@ -80,9 +80,9 @@ def test_the_seed_chooses_the_pictures(pictures):
 def test_rare_labels_occur_too():
     n = 2000
     rare, other = np.zeros(n, dtype=np.uint8), np.full(n, 30)
-    rare[100:118] = np.arange(1, 19)  # one picture each
+    rare[100:118] = np.arange(1, 19)  # one image each
     other[500:505] = np.arange(31, 36)
-    x = make_pictures(n)
+    x = make_images(n)
     said = answers_of(
         draw_sheet(make_set((x, rare), (x, other), classes=tuple(map(str, range(36)))))
     )
@@ -90,10 +90,10 @@ def test_rare_labels_occur_too():
     assert {answers[1] for answers in said} == set(map(str, range(30, 36)))
 
 
-def test_no_combination_of_labels_comes_twice_before_all_have_come():
+def test_no_combination_of_labels_is_repeated_before_all_occur():
     row = np.arange(800)
     x, labels = (
-        make_pictures(800),
+        make_images(800),
         (row % 4 * (row > 700), 4 + row // 4 % 6 * (row > 700)),
     )  # mostly the same combination
     said = answers_of(
@@ -103,14 +103,14 @@ def test_no_combination_of_labels_comes_twice_before_all_have_come():
 
 
 def test_few_examples_are_all_shown_once():
-    x = make_pictures(5)
+    x = make_images(5)
     figure = draw_sheet(make_set((x, np.arange(5)), classes=tuple("abcde")))
     assert answers_of(figure) == [["a"], ["b"], ["c"], ["d"], ["e"]]
 
 
-def test_pictures_of_one_domain_only_stand_in_rows_of_that_domain():
+def test_images_of_one_domain_are_in_rows_of_that_domain():
     n = 40
-    mine, yours = make_pictures(n), make_pictures(n)
+    mine, yours = make_images(n), make_images(n)
     labels = np.arange(n) % 2
     figure = draw_sheet(
         make_set((mine, labels), (yours, 1 - labels), classes=("negative", "positive"))
@@ -128,7 +128,7 @@ def test_pictures_of_one_domain_only_stand_in_rows_of_that_domain():
         assert axes.texts[0].get_color() == PALETTE[0 if in_first_half else 1]
 
 
-def test_pictures_are_the_right_way_round_and_undistorted():
+def test_images_are_the_right_way_round_and_undistorted():
     x = np.zeros((1, 3, 4, 6), dtype=np.float32)
     x[0, 0, 0, 5] = 1.0  # red, top right
     axes = draw_sheet(make_set((x, np.array([0])), classes=("a",))).axes[0]
@@ -139,7 +139,7 @@ def test_pictures_are_the_right_way_round_and_undistorted():
     assert axes.images[0].get_interpolation() == "nearest"
 
 
-def test_grey_pictures_kept_as_bytes():
+def test_grey_images_kept_as_bytes():
     stored = np.full((3, 1, 8, 8), 51, dtype=np.uint8)
     image = (
         draw_sheet(make_set((Pictures(stored), np.arange(3)), classes=tuple("abc")))
@@ -152,8 +152,8 @@ def test_grey_pictures_kept_as_bytes():
 
 
 @pytest.mark.parametrize("together", [True, False])
-def test_long_answers_overlap_nothing(together):
-    x, y = make_pictures(40), np.arange(40) % len(LONG)
+def test_long_labels_overlap_nothing(together):
+    x, y = make_images(40), np.arange(40) % len(LONG)
     figure = draw_sheet(
         make_set((x, y), (x if together else x.copy(), (y + 1) % len(LONG)), classes=LONG)
     )
@@ -178,7 +178,7 @@ def test_long_answers_overlap_nothing(together):
 
 
 def test_the_heading_names_the_set_its_domains_and_how_much_there_is():
-    x = make_pictures(1234)
+    x = make_images(1234)
     data = make_set(
         (x, np.zeros(1234, int)),
         (x, np.ones(1234, int)),
@@ -188,8 +188,8 @@ def test_the_heading_names_the_set_its_domains_and_how_much_there_is():
     heading = [(text.get_text(), text.get_color()) for text in draw_sheet(data).texts]
     assert heading == [
         ("mine (simulated)", INK),
-        ("shape: 1,234 examples to learn from, 1,234 to test on", PALETTE[0]),
-        ("paint: 1,234 examples to learn from, 1,234 to test on", PALETTE[1]),
+        ("shape: 1,234 training examples, 1,234 test examples", PALETTE[0]),
+        ("paint: 1,234 training examples, 1,234 test examples", PALETTE[1]),
     ]
 
 
@@ -209,7 +209,7 @@ def test_functions_are_curves_over_grey_examples():
     dots = figure.axes[0].collections[0]
     assert np.abs(places(dots)[:, 0]) == pytest.approx(np.abs(places(dots)[:, 1]))
     assert to_hex(dots.get_facecolor()[0]) == FAINT.lower()
-    assert figure.texts[1].get_text() == "up: any number of examples to learn from, 9 to test on"
+    assert figure.texts[1].get_text() == "up: any number of training examples, 9 test examples"
 
 
 def test_clouds_of_numbers_have_a_panel_for_each_domain_and_output():
@@ -278,8 +278,8 @@ def test_one_input_with_labels_still_has_a_plane():
     assert figure.axes[0].collections[0].get_offsets().shape == (6, 2)
 
 
-def test_fonts_are_readable_and_the_users_settings_stay(pictures, monkeypatch):
+def test_fonts_are_readable_and_the_users_settings_stay(images, monkeypatch):
     monkeypatch.setitem(matplotlib.rcParams, "font.size", 7.0)
-    figure = draw_sheet(pictures)
+    figure = draw_sheet(images)
     assert min(text.get_size() for axes in figure.axes for text in axes.texts) >= 12
     assert matplotlib.rcParams["font.size"] == 7.0

@@ -6,7 +6,7 @@ import pytest
 from leaflearn.benchmark.datasets.domains import Domain, DomainSet
 from leaflearn.benchmark.datasets.sources import Examples
 from leaflearn.benchmark.datasets.streaming import BilevelSampler
-from leaflearn.benchmark.experiments.method_errors import method_errors
+from leaflearn.benchmark.experiments.measures import method_errors
 from leaflearn.benchmark.experiments.parts import make_network, make_optimizer
 from leaflearn.benchmark.methods import describe, make_method, train
 

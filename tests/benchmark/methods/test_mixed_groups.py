@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from leaflearn.benchmark.datasets.streaming import BilevelSampler
-from leaflearn.benchmark.experiments.method_errors import method_errors
+from leaflearn.benchmark.experiments.measures import method_errors
 from leaflearn.benchmark.methods import describe, make_method, train
 from leaflearn.benchmark.methods.mixed_groups import FEW, Strangers
 from leaflearn.engines.networks import mlp

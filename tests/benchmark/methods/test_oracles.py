@@ -7,7 +7,7 @@ import torch
 from leaflearn.benchmark.datasets.domains import Domain, DomainSet
 from leaflearn.benchmark.datasets.sources import Function
 from leaflearn.benchmark.datasets.streaming import BilevelSampler
-from leaflearn.benchmark.experiments.method_errors import method_errors
+from leaflearn.benchmark.experiments.measures import method_errors
 from leaflearn.benchmark.methods import describe, make_method, train
 from leaflearn.engines.networks import mlp
 from method_toys import QUICK, clusters

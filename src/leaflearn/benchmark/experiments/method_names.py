@@ -1,4 +1,4 @@
-"""What methods are called in tables and figures."""
+"""The names of methods in tables and figures."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ NAMES = {
 }
 
 
-def call(method: str) -> str:
-    """The name of a method for readers; its own where none is given.
+def display_name(method: str) -> str:
+    """The name of a method for readers; the registered name if there is no other.
 
     Examples
     --------
-    >>> call("leaf-em"), call("my-method")
+    >>> display_name("leaf-em"), display_name("my-method")
     ('LEAF-EM', 'my-method')
     """
     return NAMES.get(method, method)

@@ -1,4 +1,4 @@
-"""Methods from a user's own file: they become rows of every table whose kind of data they claim."""
+"""Methods from a user's own file; they become rows of every table whose data they support."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from leaflearn.benchmark.methods import METHODS
 
 
 def register_from(path: Path) -> list[str]:
-    """Run a Python file of the user's that registers methods; the names of those that it adds. A file is run once.
+    """Run a Python file that registers methods, once; return the names that it adds.
 
     Examples
     --------
     >>> import tempfile
-    >>> code = "from leaflearn.benchmark.methods import register\\nfrom leaflearn.benchmark.methods.erm import ERM\\n@register('mine')\\nclass Mine(ERM): pass"
+    >>> imports = "from leaflearn.benchmark.methods import register, erm"
+    >>> code = f"{imports}\\n@register('mine')\\nclass Mine(erm.ERM): pass"
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = (Path(folder) / "mine.py").write_text(code)
-    ...     register_from(Path(folder) / "mine.py"), register_from(Path(folder) / "mine.py")
+    ...     path = Path(folder) / "mine.py"
+    ...     _ = path.write_text(code)
+    ...     register_from(path), register_from(path)
     (['mine'], ['mine'])
     >>> METHODS.pop("mine").name
     'mine'
@@ -30,7 +32,7 @@ def register_from(path: Path) -> list[str]:
         before = set(METHODS)
         spec = importlib.util.spec_from_file_location(name, path)
         if spec is None or spec.loader is None:
-            raise ValueError(f"'{path}' is no Python file; give one that registers a method.")
+            raise ValueError(f"'{path}' is not a Python file; give one that registers a method.")
         module = importlib.util.module_from_spec(spec)
         sys.modules[name] = module
         try:
@@ -42,6 +44,7 @@ def register_from(path: Path) -> list[str]:
     added: list[str] = sys.modules[name].ADDED_METHODS
     if not added:
         raise ValueError(
-            f"'{path}' registers no method; decorate a class with `@register(NAME)` from leaflearn.benchmark.methods."
+            f"'{path}' registers no method; "
+            "decorate a class with `@register(NAME)` from leaflearn.benchmark.methods."
         )
     return added

@@ -1,4 +1,6 @@
-"""The parts that an experiment is put together from, each made by a function that the settings name and whose arguments they give."""
+"""The parts of an experiment; settings give the name of the function that makes each part,
+and its arguments.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ Settings = dict[str, Any]
 def flat_mlp(
     input_shape: tuple[int, ...], n_outputs: int, hidden: tuple[int, ...] = (32, 32, 32, 32, 32)
 ) -> nn.Sequential:
-    """Linear layers behind inputs of any shape.
+    """Linear layers for inputs of any shape.
 
     Examples
     --------
@@ -32,9 +34,9 @@ def flat_mlp(
     4
     """
     layers = mlp(int(np.prod(input_shape)), n_outputs, tuple(hidden))
-    return (
-        layers if len(input_shape) == 1 else nn.Sequential(nn.Flatten(), *layers)
-    )  # plain layers can be stacked, and are then quicker
+    if len(input_shape) == 1:
+        return layers  # without a flattening layer they can be stacked, which is faster
+    return nn.Sequential(nn.Flatten(), *layers)
 
 
 NETWORKS: dict[str, Callable[..., nn.Module]] = {"mlp": flat_mlp, "convnet": convnet}
@@ -48,11 +50,11 @@ GIVEN = {
     "network": {"input_shape", "n_outputs"},
     "optimizer": {"parameters"},
     "sampler": {"domains", "random_state"},
-}  # never by settings
+}  # arguments that settings never give
 
 
 def make_domains(settings: Settings) -> DomainSet:
-    """The data set.
+    """Make the data set.
 
     Examples
     --------
@@ -63,9 +65,10 @@ def make_domains(settings: Settings) -> DomainSet:
 
 
 def make_network(settings: Settings, input_shape: tuple[int, ...]) -> Callable[[int], nn.Module]:
-    """What makes a network with that many outputs.
+    """A function that makes a network with a given number of outputs.
 
-    Weights of convolutions lie with the channels next to each other, which is faster: for all methods alike, so that their times compare.
+    The weights of convolutions have the channels-last layout, which is faster. It is the same for
+    all methods, so that their times are comparable.
 
     Examples
     --------
@@ -82,18 +85,19 @@ def make_network(settings: Settings, input_shape: tuple[int, ...]) -> Callable[[
 
 
 def make_optimizer(settings: Settings) -> Optimize:
-    """What makes the optimizer of some parameters.
+    """A function that makes an optimizer of given parameters.
 
     Examples
     --------
-    >>> make_optimizer({"name": "sgd", "learning_rate": 0.1})(nn.Linear(1, 1).parameters()).defaults["lr"]
+    >>> make = make_optimizer({"name": "sgd", "learning_rate": 0.1})
+    >>> make(nn.Linear(1, 1).parameters()).defaults["lr"]
     0.1
     """
     return partial(OPTIMIZERS[settings["name"]], **_arguments(settings))
 
 
 def make_learner(settings: Settings) -> Method:
-    """The method.
+    """Make the method.
 
     Examples
     --------
@@ -104,7 +108,7 @@ def make_learner(settings: Settings) -> Method:
 
 
 def check_part(part: str, settings: Settings) -> None:
-    """Refuse a name that is not in the part's table, and an argument that what it names does not take.
+    """Refuse an unknown name, and an argument that the named function does not take.
 
     Examples
     --------
@@ -125,7 +129,8 @@ def check_part(part: str, settings: Settings) -> None:
     for key in _arguments(settings):
         if key not in taken:
             raise ValueError(
-                f"{part} {name!r} does not take `{key}`; it takes {', '.join(sorted(taken)) or 'nothing'}."
+                f"{part} {name!r} does not take `{key}`; "
+                f"it takes {', '.join(sorted(taken)) or 'nothing'}."
             )
 
 

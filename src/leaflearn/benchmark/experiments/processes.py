@@ -1,4 +1,4 @@
-"""Jobs one after the other, or in several processes of one thread each; results come as soon as they are there."""
+"""Jobs in this process or in several processes of one thread each; results come as they finish."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Job(Protocol[T_co]):
-    """Something that can be run, here or in another process."""
+    """Something that can run, in this process or in another."""
 
     def run(self) -> T_co:
         """Run it."""
@@ -26,7 +26,7 @@ class Job(Protocol[T_co]):
 
 
 def run_jobs(jobs: Sequence[Job[T]], n_jobs: int) -> Generator[T, None, None]:
-    """Run all jobs, `n_jobs` at a time. Close the generator to end early: no process goes on working behind.
+    """Run all jobs, `n_jobs` at a time. Close the generator to stop early and end all processes.
 
     Examples
     --------
@@ -46,13 +46,11 @@ def _run_here(jobs: Sequence[Job[T]]) -> Generator[T, None, None]:
 
 
 def _run_in_processes(jobs: Sequence[Job[T]], n_jobs: int) -> Generator[T, None, None]:
-    """Results in the order in which they come. Whatever happens here, no process goes on working behind."""
+    """Results in the order in which they finish. No process outlives the generator."""
     before = set(multiprocessing.active_children())
-    fresh = multiprocessing.get_context(
-        "spawn"
-    )  # a fork of a process in which torch has run can hang
+    spawn = multiprocessing.get_context("spawn")  # a fork of a process that used torch can hang
     with ProcessPoolExecutor(
-        min(n_jobs, len(jobs)), mp_context=fresh, initializer=_prepare_process
+        min(n_jobs, len(jobs)), mp_context=spawn, initializer=_prepare_process
     ) as pool:
         futures = [pool.submit(job.run) for job in jobs]
         try:
@@ -60,7 +58,8 @@ def _run_in_processes(jobs: Sequence[Job[T]], n_jobs: int) -> Generator[T, None,
                 yield future.result()
         except BrokenProcessPool:
             raise OSError(
-                "A process was ended from outside, perhaps for want of memory; what is recorded stays. Try fewer --jobs."
+                "A process was killed, possibly because memory ran out; recorded runs are kept. "
+                "Run fewer processes at once."
             ) from None
         except BaseException:
             for future in futures:
@@ -71,7 +70,5 @@ def _run_in_processes(jobs: Sequence[Job[T]], n_jobs: int) -> Generator[T, None,
 
 
 def _prepare_process() -> None:
-    signal.signal(
-        signal.SIGINT, signal.SIG_IGN
-    )  # the first process is interrupted too, and ends this one
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent is interrupted too, and ends this
     torch.set_num_threads(1)

@@ -31,7 +31,7 @@ class Table:
 
 
 def as_markdown(table: Table) -> str:
-    """For the docs.
+    """Markdown, for the docs.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def as_markdown(table: Table) -> str:
 
 
 def as_csv(table: Table) -> str:
-    """For programs: the head and the rows.
+    """CSV, for programs: the head and the rows.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def as_csv(table: Table) -> str:
 
 
 def as_latex(table: Table) -> str:
-    """For a paper, with booktabs.
+    """LaTeX with booktabs, for a paper.
 
     Examples
     --------
@@ -99,7 +99,7 @@ FORMATS: dict[str, Callable[[Table], str]] = {
 
 
 def join(tables: Sequence[Table], form: str) -> str:
-    """Several tables, one after the other, with an empty line between them. Programs want them one by one.
+    """Several tables in one format, separated by empty lines.
 
     Examples
     --------

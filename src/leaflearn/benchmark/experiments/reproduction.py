@@ -1,4 +1,4 @@
-"""All runs of some experiments, each recorded in a folder of its own; what is done is not done again."""
+"""All runs of some experiments; a finished run is not repeated."""
 
 from __future__ import annotations
 
@@ -9,19 +9,68 @@ from pathlib import Path
 
 from leaflearn.benchmark.experiments.learning_run import LearningRun
 from leaflearn.benchmark.experiments.processes import run_jobs
-from leaflearn.benchmark.experiments.run_folder import RunFolder
+from leaflearn.benchmark.experiments.run_record import RunRecord, pack_folders
 from leaflearn.benchmark.experiments.spec import Run, Spec
 
-Complaint = str  # what was wrong with a run, empty where it was done
-Watch = Callable[
-    [Iterator[Complaint], int], Iterable[Complaint]
-]  # as they come, how many -> the same, with a progress bar
-MOST_SEEDS = 1000
+Failure = str  # why a run failed, empty if it is done
+Watch = Callable[[Iterator[Failure], int], Iterable[Failure]]  # results, how many -> the results
+MAX_SEEDS = 1000
+
+
+def reproduce(
+    specs: Sequence[Spec],
+    root: Path,
+    n_seeds: int | None,
+    n_jobs: int,
+    watch: Watch,
+    also: Path | None = None,
+) -> list[Failure]:
+    """Run what is missing; return why runs failed. A failure does not stop the other runs.
+
+    Parameters
+    ----------
+    specs
+        The experiments, each at its scale.
+    root
+        The folder of all runs. Folders of finished runs are packed first.
+    n_seeds
+        Number of seeds of each run; None uses the number in the specs.
+    n_jobs
+        Number of processes, with one thread each.
+    watch
+        Called with an iterator over the results and their number; returns an iterator over the
+        same results, for example with a progress bar.
+    also
+        A Python file that registers the user's own methods.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from leaflearn.benchmark.experiments.spec import load_spec
+    >>> spec = load_spec("table-identifiability", "smoke")
+    >>> with tempfile.TemporaryDirectory() as root:
+    ...     failures = reproduce([spec], Path(root), 1, 1, lambda coming, n: coming)
+    ...     failures, missing_runs([spec], Path(root), 1)
+    ([], [])
+    """
+    pack_folders(root)
+    left_out = {run.key for spec in specs for run in spec.runs(n_seeds) if spec.lacks_data(run)}
+    jobs = [
+        Attempt(LearningRun(root, run, also))
+        for run in missing_runs(specs, root, n_seeds)
+        if run.key not in left_out
+    ]
+    if not jobs:
+        return []
+    with closing(run_jobs(jobs, n_jobs)) as coming:  # an interruption also ends the processes
+        return [failure for failure in watch(coming, len(jobs)) if failure]
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """A run that may fail without ending the others: its data may not be here, or its settings may not go together.
+    """A run that may fail without stopping the others.
+
+    Its data may be missing, or its settings may not fit together.
 
     Examples
     --------
@@ -35,8 +84,8 @@ class Attempt:
 
     job: LearningRun
 
-    def run(self) -> Complaint:
-        """Run it, and say in a sentence why not where a user can mend it."""
+    def run(self) -> Failure:
+        """Run it; if it fails for a reason that a user can fix, return that reason."""
         try:
             self.job.run()
         except ValueError as error:
@@ -45,7 +94,7 @@ class Attempt:
 
 
 def missing_runs(specs: Sequence[Spec], root: Path, n_seeds: int | None = None) -> list[Run]:
-    """The runs that are not done yet; one that stands in several tables comes once.
+    """The runs that are not done yet; a run of several experiments is listed once.
 
     Examples
     --------
@@ -53,71 +102,29 @@ def missing_runs(specs: Sequence[Spec], root: Path, n_seeds: int | None = None) 
     >>> len(missing_runs([load_spec("fig-regression", "smoke")] * 2, Path("nowhere")))
     10
     """
-    runs = {RunFolder(root, run).path: run for spec in specs for run in spec.runs(n_seeds)}
-    return [run for run in runs.values() if not RunFolder(root, run).is_done]
+    records = {
+        record.name: record
+        for spec in specs
+        for run in spec.runs(n_seeds)
+        if (record := RunRecord(root, run))
+    }
+    return [record.run for record in records.values() if not record.is_done]
 
 
-def reproduce(
-    specs: Sequence[Spec],
-    root: Path,
-    n_seeds: int | None,
-    n_jobs: int,
-    watch: Watch,
-    also: Path | None = None,
-) -> list[Complaint]:
-    """Run what is missing, and give the complaints of runs that could not be done; these do not end the others.
-
-    Parameters
-    ----------
-    specs
-        The experiments, each at its scale.
-    root
-        The folder of all runs.
-    n_seeds
-        How many of each; as many as the specs say where None.
-    n_jobs
-        How many processes, of one thread each.
-    watch
-        Is handed the results as they come and their number, and hands them on; a place for a progress bar.
-    also
-        A Python file that registers methods of the user's own.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from leaflearn.benchmark.experiments.spec import load_spec
-    >>> spec = load_spec("table-identifiability", "smoke")
-    >>> with tempfile.TemporaryDirectory() as root:
-    ...     complaints = reproduce([spec], Path(root), 1, 1, lambda coming, n: coming)
-    ...     complaints, missing_runs([spec], Path(root), 1)
-    ([], [])
-    """
-    left_out = {run.key for spec in specs for run in spec.runs(n_seeds) if spec.lacks_data(run)}
-    jobs = [
-        Attempt(LearningRun(root, run, also))
-        for run in missing_runs(specs, root, n_seeds)
-        if run.key not in left_out
-    ]
-    if not jobs:
-        return []
-    with closing(run_jobs(jobs, n_jobs)) as coming:  # an interruption ends the processes too
-        return [complaint for complaint in watch(coming, len(jobs)) if complaint]
-
-
-def finished_runs(spec: Spec, root: Path) -> Iterator[tuple[Run, RunFolder]]:
-    """The runs of an experiment that are done, over however many seeds."""
+def finished_runs(spec: Spec, root: Path) -> Iterator[tuple[Run, RunRecord]]:
+    """The finished runs of an experiment, over any number of seeds."""
     for run in spec.runs(1):
-        for seed in range(MOST_SEEDS):
+        for seed in range(MAX_SEEDS):
             this = Run(run.method, run.setting, {**run.settings, "seed": seed})
-            folder = RunFolder(root, this)
-            if folder.is_done:
-                yield this, folder
+            record = RunRecord(root, this)
+            if record.is_done:
+                yield this, record
             elif seed >= _planned(spec):
                 break
 
 
 def learning_hours(specs: Sequence[Spec], root: Path) -> float:
-    """Processor hours of learning behind the runs that are done, each counted once, whenever they were done.
+    """Processor hours of training of all finished runs; each run counts once.
 
     Examples
     --------
@@ -126,9 +133,9 @@ def learning_hours(specs: Sequence[Spec], root: Path) -> float:
     0.0
     """
     seconds = {
-        run.key: float(folder.result["seconds"])
+        run.key: float(record.result["seconds"])
         for spec in specs
-        for run, folder in finished_runs(spec, root)
+        for run, record in finished_runs(spec, root)
     }
     return sum(seconds.values()) / 3600
 

@@ -1,4 +1,4 @@
-"""One page with all experiments that were run: what the paper says, what came out here, and what was noticed."""
+"""One page with all experiments that were run: published results, our results, and remarks."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from leaflearn.benchmark.experiments.spec import Spec, load_spec, spec_names
 
 INTRODUCTION = """# Results
 
-Every table and figure of the paper, from the records in [{folder}]({folder}/). Errors by "best" follow the paper: of all local models, the
-one that is best on the test labels. In brackets behind them stand those by "identified", which are honest: the model is chosen on ten
-labelled rows and tested on the others. Behind a published number stands how far ours is above it. Commands: `leaflearn reproduce NAME
---scale SCALE -o results/reproduction`, then `leaflearn results --folder results/reproduction --page docs/results.md`, which
-writes this page.
+Every table and figure of the paper, from the records in [{folder}]({folder}/). Errors by "best"
+follow the paper: for each domain, the local model with the smallest error on the test labels. The
+errors by "identified" in brackets are realistic: the model is chosen on ten labelled rows and
+tested on the others. A published number is followed by the difference of our result from it. To make this
+page, run `leaflearn reproduce NAME --scale SCALE -o results/reproduction`, then
+`leaflearn results --folder results/reproduction --page docs/results.md`.
 """
 
 
@@ -30,7 +31,7 @@ def write_page(output: Path, link: str) -> str:
     output
         The folder that `leaflearn reproduce` wrote into.
     link
-        How the page finds that folder.
+        The link from the page to that folder.
 
     Examples
     --------
@@ -60,21 +61,13 @@ def write_page(output: Path, link: str) -> str:
                 _section(each, tables, output, link)
                 for each, tables in _without_repeated_notes(shown)
             ]
-    contents = [
-        as_markdown(
-            Table(
-                "",
-                ("name", "what", "runs at paper scale", "at laptop scale", "hours"),
-                tuple(overview),
-            )
-        )
-        + "\n"
-    ]
-    return "\n".join([INTRODUCTION.format(folder=link), *(contents if overview else []), *sections])
+    head = ("name", "what", "runs at paper scale", "at laptop scale", "hours")
+    contents = [as_markdown(Table("", head, tuple(overview))) + "\n"] if overview else []
+    return "\n".join([INTRODUCTION.format(folder=link), *contents, *sections])
 
 
 def page_specs(output: Path) -> list[Spec]:
-    """The experiments that the page shows, each at the scales that it is shown at.
+    """The experiments of the page, each at the scales that are shown.
 
     Examples
     --------
@@ -89,13 +82,13 @@ def page_specs(output: Path) -> list[Spec]:
 
 
 def _anchor(heading: str) -> str:
-    """How a heading is linked to: small letters, digits, hyphens for spaces."""
+    """The anchor of a heading: lower-case letters, digits, and hyphens for spaces."""
     return re.sub(r"[^a-z0-9 -]", "", heading.lower()).replace(" ", "-")
 
 
 def _progress(scales: Sequence[Spec], output: Path) -> list[str]:
-    """How many runs are done of how many, at each scale, and the processor hours behind them."""
-    if "recovery" in scales[0].content:  # these runs are those of the recovery suite
+    """How many of the runs are done at each scale, and their processor hours."""
+    if "recovery" in scales[0].content:  # its runs are those of the recovery suite
         return ["", "", ""]
     root = output / "runs"
     planned = [len(list(spec.runs())) for spec in scales]
@@ -109,24 +102,18 @@ def _progress(scales: Sequence[Spec], output: Path) -> list[str]:
 def _without_repeated_notes(
     shown: Sequence[tuple[Spec, list[Table]]],
 ) -> list[tuple[Spec, list[Table]]]:
-    """What holds at both scales is said once, under the last."""
-    said = {note for table in shown[-1][1] for note in table.notes}
-    earlier = [
-        (
-            spec,
-            [
-                replace(table, notes=tuple(note for note in table.notes if note not in said))
-                for table in tables
-            ],
-        )
-        for spec, tables in shown[:-1]
-    ]
-    return [*earlier, shown[-1]]
+    """Notes that hold at both scales are shown once, below the last table."""
+    last = {note for table in shown[-1][1] for note in table.notes}
+
+    def shorten(table: Table) -> Table:
+        return replace(table, notes=tuple(note for note in table.notes if note not in last))
+
+    return [*((spec, list(map(shorten, tables))) for spec, tables in shown[:-1]), shown[-1]]
 
 
 def _shown(spec: Spec, smaller: Spec, output: Path) -> list[Spec]:
-    """Both scales, but not the same runs twice."""
-    if "recovery" in spec.content:  # one file of records has all scales
+    """Both scales, unless they have the same runs."""
+    if "recovery" in spec.content:  # one records file has all scales
         return [smaller]
     return [spec] if _keys(smaller, output) <= _keys(spec, output) else [spec, smaller]
 
@@ -137,10 +124,10 @@ def _keys(spec: Spec, output: Path) -> set[str]:
 
 def _section(spec: Spec, tables: Sequence[Table], output: Path, link: str) -> str:
     """The tables and figures of an experiment at one scale."""
-    pictures = sorted(
+    images = sorted(
         path.name
         for ending in ("png", "gif")
         for path in output.glob(f"{spec.name}-*{spec.scale}.{ending}")
     )
-    shown = "".join(f"![{spec.content['title']}]({link}/{name})\n\n" for name in pictures)
+    shown = "".join(f"![{spec.content['title']}]({link}/{name})\n\n" for name in images)
     return f"### {spec.scale} scale\n\n{shown}{join(tables, 'markdown')}"

@@ -1,4 +1,4 @@
-"""The figures of `leaflearn reproduce`: from the finished runs of an experiment to pictures, by name of file."""
+"""The figures of `leaflearn reproduce`, made from the finished runs of an experiment."""
 
 from __future__ import annotations
 
@@ -9,22 +9,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from leaflearn.benchmark.experiments.method_names import call
+from leaflearn.benchmark.experiments import settings
+from leaflearn.benchmark.experiments.method_names import display_name
 from leaflearn.benchmark.experiments.parts import make_domains
 from leaflearn.benchmark.experiments.reproduction import finished_runs
 from leaflearn.benchmark.figures.feature_panels import plot_features
-from leaflearn.benchmark.figures.function_panels import FunctionPanel, plot_functions
-from leaflearn.benchmark.figures.iteration_panels import (
+from leaflearn.benchmark.figures.function_panels import (
+    FunctionPanel,
     Moment,
     Training,
+    animate,
     choose_moments,
-    film,
     match_curves,
+    plot_functions,
     plot_training,
 )
-from leaflearn.benchmark.figures.recovery_plots import Rate, plot_rates_compactly
+from leaflearn.benchmark.figures.recovery_figures import Rate, plot_rates_compactly
 from leaflearn.benchmark.methods import METHODS
-from leaflearn.benchmark.recovery.records import Records
+from leaflearn.benchmark.recovery.suite import Records
 from leaflearn.benchmark.recovery.summary import summarize
 from leaflearn.benchmark.recovery.tasks import TASKS
 from leaflearn.report.page import to_png
@@ -33,20 +35,15 @@ if TYPE_CHECKING:
     from leaflearn.benchmark.experiments.spec import Run, Spec
 
 Result = dict[str, Any]
-SHOWN_MOMENTS = 7  # and the boundaries: two rows of four
-SELDOM = 0.02  # share of the groups: a local model that serves fewer is idle
-RULE_NAMES = {
-    "default": "leaflearn",
-    "hard": "LEAF",
-    "sampled": "LEAF-EM",
-    "soft": "EM",
-}  # as readers of the paper know them
+SHOWN_MOMENTS = 7  # with the boundaries, two rows of four
+RULE_NAMES = {"default": "leaflearn", "hard": "LEAF", "sampled": "LEAF-EM", "soft": "EM"}
 
 
 def draw(spec: Spec, output: Path) -> dict[str, bytes]:
-    """The figures of an experiment; none for tables, and where nothing was run.
+    """The figures of an experiment by file name; empty for tables, and if nothing was run.
 
-    Of several seeds, that of the median error is drawn; of an even number, the better one in the middle.
+    Of several seeds, the one with the median error is drawn; of an even number, the better of the
+    two in the middle.
 
     Examples
     --------
@@ -56,34 +53,34 @@ def draw(spec: Spec, output: Path) -> dict[str, bytes]:
     """
     if spec.content["show"] == "success":
         return _draw_success(spec, output / "recovery" / "records.jsonl")
-    drawn_by = DRAWN.get(spec.content["show"])
+    draw_kind = FIGURES_BY_KIND.get(spec.content["show"])
     seeds: dict[tuple[str, str], list[tuple[Run, Result]]] = {}
-    for run, folder in finished_runs(spec, output / "runs") if drawn_by else ():
-        seeds.setdefault((run.setting, run.method), []).append((run, folder.result))
+    for run, record in finished_runs(spec, output / "runs") if draw_kind else ():
+        seeds.setdefault((run.setting, run.method), []).append((run, record.result))
     return (
-        drawn_by(spec, [_choose_middle(each) for each in seeds.values()])
-        if drawn_by and seeds
+        draw_kind(spec, [_choose_middle(each) for each in seeds.values()])
+        if draw_kind and seeds
         else {}
     )
 
 
 def _choose_middle(seeds: list[tuple[Run, Result]]) -> tuple[Run, Result]:
-    """The seed of the median error, which is the mean over domains."""
+    """The seed with the median error; errors are means over domains."""
     return sorted(seeds, key=lambda each: float(np.mean(_errors(each[1]))))[(len(seeds) - 1) // 2]
 
 
 def _errors(result: Result) -> list[float]:
-    """In every domain, by the protocol that the method is shown by."""
+    """The errors in every domain, by the first protocol."""
     return list(next(iter(result["errors"].values())))
 
 
 def _draw_success(spec: Spec, path: Path) -> dict[str, bytes]:
-    """Only what the experiment names: the file may hold records of other rules and tasks."""
-    asked = {**spec.content["recovery"], **spec.at_scale.get("recovery", {})}
+    """Draw the tasks and rules of the experiment; the file may have records of others."""
+    wanted = {**spec.content["recovery"], **spec.at_scale.get("recovery", {})}
     lines = [
         line
         for line in summarize(Records(path).all())
-        if line.task in asked["tasks"] and line.rule in asked["rules"]
+        if line.task in wanted["tasks"] and line.rule in wanted["rules"]
     ]
     rates = [
         Rate(
@@ -114,7 +111,7 @@ def _draw_curves(spec: Spec, finished: list[tuple[Run, Result]]) -> dict[str, by
 
 
 def _functions(run: Run) -> tuple[Any, Any, tuple[str, ...]]:
-    """Where the functions are tested (G,), their values there (D, G), and their names."""
+    """The test inputs (G,), the values of the functions there (D, G), and their names."""
     domains = make_domains(run.settings["dataset"])
     x = np.asarray(domains.domains[0].test.x)[:, 0]
     return (
@@ -125,11 +122,11 @@ def _functions(run: Run) -> tuple[Any, Any, tuple[str, ...]]:
 
 
 def _title(run: Run) -> str:
-    return f"{call(run.method)}, {run.setting}" if run.setting else call(run.method)
+    return f"{display_name(run.method)}, {run.setting}" if run.setting else display_name(run.method)
 
 
 def _adapted_to(run: Run, n_domains: int) -> tuple[int, ...]:
-    """The domain of each curve of a method that adapts; nobody knows it of contexts."""
+    """The domain of each curve, for a method that adapts; it is unknown for contexts."""
     return (
         tuple(range(n_domains)) if hasattr(METHODS[run.settings["method"]["name"]], "adapt") else ()
     )
@@ -137,7 +134,7 @@ def _adapted_to(run: Run, n_domains: int) -> tuple[int, ...]:
 
 def _idle(result: Result) -> tuple[bool, ...]:
     usage = result.get("usage")
-    return tuple(share < SELDOM for share in usage) if usage else ()
+    return tuple(share < settings.MEASURES.idle_usage for share in usage) if usage else ()
 
 
 def _draw_iterations(spec: Spec, finished: list[tuple[Run, Result]]) -> dict[str, bytes]:
@@ -146,12 +143,12 @@ def _draw_iterations(spec: Spec, finished: list[tuple[Run, Result]]) -> dict[str
     drawn = {}
     for method, training in trainings.items():
         drawn[f"{spec.name}-{method}-{spec.scale}.png"] = to_png(plot_training(training, shown))
-        drawn[f"{spec.name}-{method}-{spec.scale}.gif"] = film(training)
+        drawn[f"{spec.name}-{method}-{spec.scale}.gif"] = animate(training)
     return drawn
 
 
 def _follow(run: Run, snapshots: dict[str, Any]) -> Training:
-    """The run from snapshot to snapshot; contexts have the colours of the functions that they end at."""
+    """The training of a run from its snapshots; contexts are matched to functions at the end."""
     x, functions, names = _functions(run)
     moments = [
         Moment(
@@ -163,32 +160,38 @@ def _follow(run: Run, snapshots: dict[str, Any]) -> Training:
         for epoch, shot in sorted(snapshots.items(), key=lambda item: int(item[0]))
     ]
     at_curves = np.stack([np.interp(moments[-1].x, x, function) for function in functions])
-    return Training(call(run.method), moments, names, match_curves(moments[-1].curves, at_curves))
+    return Training(
+        display_name(run.method), moments, names, match_curves(moments[-1].curves, at_curves)
+    )
 
 
 def _draw_features(spec: Spec, finished: list[tuple[Run, Result]]) -> dict[str, bytes]:
     drawn = {}
     for run, result in finished:
-        told = result["features"]
-        labels = {domain: told["labels"][domain] for domain in result["domains"]}
-        points = [np.asarray(of_model) for of_model in told["points"]]
+        features = result["features"]
+        labels = {domain: features["labels"][domain] for domain in result["domains"]}
+        points = [np.asarray(of_model) for of_model in features["points"]]
         figure = plot_features(
-            call(run.method), points, labels, told["classes"], _name_models(told, result["domains"])
+            display_name(run.method),
+            points,
+            labels,
+            features["classes"],
+            _name_models(features, result["domains"]),
         )
         drawn[f"{spec.name}-{run.method}-{spec.scale}.png"] = to_png(figure)
     return drawn
 
 
-def _name_models(told: dict[str, Any], domains: list[str]) -> list[str]:
-    """Each local model by the domain that it answers best, one to one, with its error there."""
-    names = [f"model {k}" for k in range(len(told["points"]))]
-    if "errors" in told:  # records of earlier versions have none
-        for k, d in zip(*linear_sum_assignment(told["errors"]), strict=True):
-            names[k] = f"model for {domains[d]}\n{100 * told['errors'][k][d]:.1f} % wrong"
+def _name_models(features: dict[str, Any], domains: list[str]) -> list[str]:
+    """Name each local model after the domain that it predicts best, one to one, with its error."""
+    names = [f"model {k}" for k in range(len(features["points"]))]
+    if "errors" in features:  # earlier versions did not record them
+        for k, d in zip(*linear_sum_assignment(features["errors"]), strict=True):
+            names[k] = f"model for {domains[d]}\n{100 * features['errors'][k][d]:.1f} % wrong"
     return names
 
 
-DRAWN: dict[str, Callable[[Spec, list[tuple[Run, Result]]], dict[str, bytes]]] = {
+FIGURES_BY_KIND: dict[str, Callable[[Spec, list[tuple[Run, Result]]], dict[str, bytes]]] = {
     "curves": _draw_curves,
     "iterations": _draw_iterations,
     "features": _draw_features,

@@ -1,4 +1,4 @@
-"""What each local model looks at: its features of the same pictures, coloured by the labels of each domain."""
+"""The features of each local model for the same images, coloured by the labels of each domain."""
 
 from __future__ import annotations
 
@@ -14,10 +14,7 @@ from numpy.typing import NDArray
 from leaflearn.plot.style import PALETTE, styled
 
 Array = NDArray[np.floating]
-WHITE, EDGE = (
-    "#EFEFEF",
-    "#777777",
-)  # what is white would not be seen on paper; what is bright has an edge
+WHITE, EDGE = "#EFEFEF", "#777777"  # white and bright dots stay visible on paper
 
 
 @styled
@@ -28,13 +25,14 @@ def plot_features(
     classes: Sequence[str],
     titles: Sequence[str],
 ) -> Figure:
-    """A row for each local model's points (N, 2), a column for each domain, by whose labels the points are coloured.
+    """Draw the points (N, 2) of each local model in a row, coloured by one domain per column.
 
     Labels that are names of colours have these colours.
 
     Examples
     --------
-    >>> figure = plot_features("LEAF", [np.zeros((2, 2))], {"gender": [0, 1]}, ["male", "female"], ["model for gender"])
+    >>> points, labels, classes = [np.zeros((2, 2))], {"gender": [0, 1]}, ["male", "female"]
+    >>> figure = plot_features("LEAF", points, labels, classes, ["model for gender"])
     >>> figure.get_suptitle(), figure.axes[0].get_title(loc="left"), figure.axes[0].get_ylabel()
     ('LEAF', 'by gender', 'model for gender')
     """
@@ -63,27 +61,27 @@ def _draw_points(
 ) -> None:
     shown = sorted({int(label) for label in given})
     named = [classes[label] for label in shown]
-    is_painted = all(name in CSS4_COLORS for name in named)
+    has_color_names = all(name in CSS4_COLORS for name in named)
     axes.set(xticks=[], yticks=[])
     for number, (label, name) in enumerate(zip(shown, named, strict=True)):
-        color = _paint(name) if is_painted else _tell_apart(number, len(shown))
+        color = _named_color(name) if has_color_names else _distinct_color(number, len(shown))
         x, y = points[given == label].T
         axes.scatter(
             x,
             y,
             s=11,
             color=color,
-            edgecolors=EDGE if is_painted else "none",
-            linewidths=0.4 * is_painted,
+            edgecolors=EDGE if has_color_names else "none",
+            linewidths=0.4 * has_color_names,
             label=name,
         )
 
 
-def _paint(name: str) -> str:
+def _named_color(name: str) -> str:
     return WHITE if name == "white" else name
 
 
-def _tell_apart(number: int, n_colors: int) -> object:
+def _distinct_color(number: int, n_colors: int) -> object:
     if n_colors <= len(PALETTE):
         return PALETTE[number]
     return colormaps["tab10" if n_colors <= 10 else "tab20"](number % 20)

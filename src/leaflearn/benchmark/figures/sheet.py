@@ -1,7 +1,7 @@
-"""The picture of a data set: examples with the answer of every domain, so that people can see what conflicts before anything is learnt.
+"""The figure of a data set: examples with the targets of every domain, which shows their conflict.
 
-Pictures come as a grid with the answers beneath, functions of one number as curves, and all other inputs as a cloud of points for each
-domain, placed alike and coloured by the answer.
+Images are shown as a grid with the labels below, functions of one input as curves, and all other
+inputs as points in one panel per domain, at the same places and coloured by the target.
 """
 
 from __future__ import annotations
@@ -25,39 +25,32 @@ from leaflearn.benchmark.datasets.sampling import sample_groups
 from leaflearn.benchmark.datasets.sources import Array, Examples
 from leaflearn.plot.style import FAINT, INK, color_of, styled
 
-N_COLUMNS, N_ROWS = 6, 4  # of the grid of pictures
-CELL, GAP, LINE, MARGIN, NAME = (
-    1.75,
-    0.3,
-    0.21,
-    0.3,
-    0.4,
-)  # inches: a picture, between two, a line of an answer, the edge, a domain's name
-LETTERS = 18  # of an answer in a line beneath a picture
-CAPTION = 0.6  # inches for what is said beneath panels
-SMALL, TINY = (
-    12,
-    32,
-)  # size of the answers; pictures of up to so many pixels are shown with sharp pixels
-N_DOTS = 2000  # test examples in a cloud
-N_NAMED = 10  # so many labels can be told apart by their colour
+N_COLUMNS, N_ROWS = 6, 4  # of the grid of images
+CELL, GAP, MARGIN = 1.75, 0.3, 0.3  # inches: an image, between two images, the edge
+LINE, NAME = 0.21, 0.4  # inches: a line of a label, the name of a domain
+LETTERS = 18  # of a label in a line below an image
+CAPTION = 0.6  # inches for the text below panels
+SMALL = 12  # font size of the labels
+MAX_SHARP = 32  # images of up to this many pixels are shown with sharp pixels
+N_DOTS = 2000  # test examples in a panel
+N_NAMED = 10  # largest number of labels that a legend names
 
 
 class _Shown(NamedTuple):
-    """A picture and what the domains of those numbers answer, broken into lines."""
+    """An image, and the labels of domains (by number), broken into lines."""
 
-    image: Array  #                                                             (channels, height, width)
+    image: Array  #                                                     (channels, height, width)
     answers: list[tuple[int, list[str]]]
 
     @property
     def n_lines(self) -> int:
-        """How many lines there are beneath the picture."""
+        """How many lines there are below the image."""
         return sum(len(lines) for _, lines in self.answers)
 
 
 @styled
 def draw_sheet(data: DomainSet, seed: int = 0) -> Figure:
-    """Draw examples of the data set and how every domain answers them; the seed chooses the examples.
+    """Draw examples of the data set with the targets of every domain; the seed selects them.
 
     Examples
     --------
@@ -68,7 +61,7 @@ def draw_sheet(data: DomainSet, seed: int = 0) -> Figure:
     """
     generator = np.random.default_rng(seed)
     if data.classes is not None and len(data.input_shape) == 3 and data.input_shape[0] in (1, 3):
-        return _draw_pictures(data, data.classes, generator)
+        return _draw_images(data, data.classes, generator)
     if data.classes is None and data.input_shape == (1,) and data.domains[0].test.y.ndim == 1:
         return _draw_curves(data, generator)
     return _draw_clouds(data, generator)
@@ -78,7 +71,7 @@ def _share_inputs(data: DomainSet) -> bool:
     return all(domain.test.x is data.domains[0].test.x for domain in data)
 
 
-# The heading: the name, and a line for each domain that is at once the legend of its colour.
+# The heading: the name, and a line for each domain, which is also the legend of its colour
 
 
 def _head_height(data: DomainSet) -> float:
@@ -108,23 +101,20 @@ def _write_heading(figure: Figure, data: DomainSet) -> None:
 
 def _describe(domain: Domain) -> str:
     n_train = f"{len(domain.train):,}" if isinstance(domain.train, Sized) else "any number of"
-    return f"{domain.name}: {n_train} examples to learn from, {len(domain.test):,} to test on"
+    return f"{domain.name}: {n_train} training examples, {len(domain.test):,} test examples"
 
 
-# Pictures
+# Images
 
 
-def _draw_pictures(
-    data: DomainSet, classes: Sequence[str], generator: np.random.Generator
-) -> Figure:
+def _draw_images(data: DomainSet, classes: Sequence[str], generator: np.random.Generator) -> Figure:
     together, everyone = _share_inputs(data), [*range(len(data))]
-    blocks = (
-        [everyone] if together else [[domain] for domain in everyone]
-    )  # domains whose test examples are the same ones
+    # blocks of domains with the same test examples
+    blocks = [everyone] if together else [[domain] for domain in everyone]
     n_rows = max(1, N_ROWS // len(blocks))
     rows = [row for block in blocks for row in _show(data, block, classes, n_rows, generator)]
-    picture = CELL * data.input_shape[1] / data.input_shape[2]  # its height in inches
-    heights = [picture + LINE * max(shown.n_lines for shown in row) + GAP for row in rows]
+    image_height = CELL * data.input_shape[1] / data.input_shape[2]  # in inches
+    heights = [image_height + LINE * max(shown.n_lines for shown in row) + GAP for row in rows]
     left = MARGIN if together else MARGIN + NAME
     figure = Figure(
         figsize=(left + N_COLUMNS * (CELL + GAP) - GAP + MARGIN, _head_height(data) + sum(heights))
@@ -132,25 +122,25 @@ def _draw_pictures(
     _write_heading(figure, data)
     for row, below in zip(rows, np.cumsum([0.0, *heights]), strict=False):
         all_axes = [
-            _add_axes(figure, left + i * (CELL + GAP), _head_height(data) + below, CELL, picture)
+            _add_axes(figure, left + i * (CELL + GAP), _head_height(data) + below, image_height)
             for i in range(len(row))
         ]
         for axes, shown in zip(all_axes, row, strict=True):
-            _draw_shown(axes, shown, picture)
+            _draw_shown(axes, shown, image_height)
         if not together:
             domain, _ = row[0].answers[0]
             all_axes[0].set_ylabel(fill(data.names[domain], LETTERS), color=color_of(domain))
     return figure
 
 
-def _add_axes(figure: Figure, left: float, down: float, width: float, height: float) -> Axes:
-    """Axes at that place, in inches from the left and from the top."""
+def _add_axes(figure: Figure, left: float, down: float, height: float) -> Axes:
+    """Axes of the width of an image at this place, in inches from the left and from the top."""
     whole_width, whole_height = figure.get_size_inches()
     return figure.add_axes(
         (
             left / whole_width,
             1 - (down + height) / whole_height,
-            width / whole_width,
+            CELL / whole_width,
             height / whole_height,
         )
     )
@@ -163,7 +153,7 @@ def _show(
     n_rows: int,
     generator: np.random.Generator,
 ) -> list[list[_Shown]]:
-    """Rows of pictures from the test examples that these domains share."""
+    """Rows of images from the test examples that these domains share."""
     tests = [data.domains[d].test for d in domains]
     y = np.stack([test.y for test in tests], axis=1)  #                         (N, n_domains)
     rows = _choose(y, n_rows * N_COLUMNS, generator)
@@ -178,33 +168,29 @@ def _show(
 
 
 def _choose(y: Array, n: int, generator: np.random.Generator) -> NDArray[np.intp]:
-    """Choose n rows of the labels (N, n_domains) such that many occur: time and again a row with labels that came least often so far."""
-    order = generator.permutation(len(y))  # among equals, chance decides
-    combinations = np.unique(y[order], axis=0, return_inverse=True)[1].reshape(
-        -1, 1
-    )  # count like one more domain
-    labels = np.hstack([y[order], combinations])  #                             (N, n_domains + 1)
+    """Choose n rows of the labels (N, n_domains) so that many different labels occur.
+
+    Each row has the labels that were chosen least often so far.
+    """
+    order = generator.permutation(len(y))  # ties are broken at random
+    _, combinations = np.unique(y[order], axis=0, return_inverse=True)
+    labels = np.hstack([y[order], combinations.reshape(-1, 1)])  #              (N, n_domains + 1)
     columns = np.arange(labels.shape[1])
     seen = np.zeros((len(columns), int(labels.max()) + 1))
     chosen: list[int] = []
     for _ in range(min(n, len(y))):
-        novelty = ((len(columns) + 1.0) ** -seen[columns, labels]).sum(
-            axis=1
-        )  # one new label outweighs all others   (N,)
+        novelty = ((len(columns) + 1.0) ** -seen[columns, labels]).sum(axis=1)  # new labels win
         novelty[chosen] = -1.0
         chosen.append(int(novelty.argmax()))
         seen[columns, labels[chosen[-1]]] += 1
     rows = order[chosen]
-    return rows[
-        np.lexsort(y[rows].T[::-1])
-    ]  # by the first domain's label, so that people find their way
+    return rows[np.lexsort(y[rows].T[::-1])]  # sorted by the labels of the first domain
 
 
 def _draw_shown(axes: Axes, shown: _Shown, height: float) -> None:
-    image = (
-        shown.image[0] if len(shown.image) == 1 else shown.image.transpose(1, 2, 0)
-    )  #   (height, width[, 3])
-    sharp = "nearest" if max(image.shape[:2]) <= TINY else None
+    is_gray = len(shown.image) == 1
+    image = shown.image[0] if is_gray else shown.image.transpose(1, 2, 0)  # (height, width[, 3])
+    sharp = "nearest" if max(image.shape[:2]) <= MAX_SHARP else None
     axes.imshow(image, cmap="gray", vmin=0.0, vmax=1.0, interpolation=sharp)
     axes.set(xticks=[], yticks=[])
     axes.spines[:].set(visible=True, color=FAINT, linewidth=0.8)
@@ -214,8 +200,8 @@ def _draw_shown(axes: Axes, shown: _Shown, height: float) -> None:
             "transform": axes.transAxes,
             "ha": "center",
             "va": "top",
-            "parse_math": False,
-        }  # a dollar is a dollar
+            "parse_math": False,  # a dollar sign is only a letter
+        }
         axes.text(
             0.5,
             -(0.07 + LINE * line) / height,
@@ -227,7 +213,7 @@ def _draw_shown(axes: Axes, shown: _Shown, height: float) -> None:
         line += len(lines)
 
 
-# Functions of one number
+# Functions of one input
 
 
 def _draw_curves(data: DomainSet, generator: np.random.Generator) -> Figure:
@@ -241,13 +227,13 @@ def _draw_curves(data: DomainSet, generator: np.random.Generator) -> Figure:
     axes.set_xlabel("x")
     axes.set_ylabel("y", rotation=0, labelpad=12)
     figure.supxlabel(
-        "Lines: what to test on. Grey: examples to learn from, which do not say whose they are.",
+        "Lines: test examples. Grey: training examples; their domain is hidden.",
         fontsize=SMALL,
     )
     return figure
 
 
-# Clouds of points
+# Points
 
 
 def _draw_clouds(data: DomainSet, generator: np.random.Generator) -> Figure:
@@ -263,9 +249,12 @@ def _draw_clouds(data: DomainSet, generator: np.random.Generator) -> Figure:
             _paint_labels(row, places, answers, data.classes)
     for d, axes in enumerate(grid[0]):
         axes.set_title(fill(data.names[d], 2 * LETTERS), color=color_of(d))
-        axes.set(xticks=[], yticks=[])  # places are compared, their numbers say nothing
+        axes.set(xticks=[], yticks=[])  # only relative places matter
     n_inputs = int(np.prod(data.input_shape))
-    words = f"Test examples, placed by the first two principal components of their {n_inputs:,} inputs and coloured by the answer."
+    words = (
+        f"Test examples, placed by the first two principal components of their {n_inputs:,} inputs "
+        "and coloured by the target."
+    )
     figure.supxlabel(fill(words, 80), fontsize=SMALL)
     return figure
 
@@ -281,7 +270,7 @@ def _make_panels(
 
 
 def _thin(data: DomainSet, generator: np.random.Generator) -> list[Examples]:
-    """Some test examples of every domain, the same ones where they share them."""
+    """Some test examples of every domain; the same ones if domains share them."""
     seed = int(generator.integers(2**32))
     choices = [
         np.random.default_rng(seed).permutation(len(domain.test))[:N_DOTS] for domain in data
@@ -293,7 +282,7 @@ def _thin(data: DomainSet, generator: np.random.Generator) -> list[Examples]:
 
 
 def _project(inputs: list[Array]) -> list[Array]:
-    """Place all inputs in one plane, shape (n, 2) each: a place means the same in every panel."""
+    """Project all inputs onto one plane, shape (n, 2) each, which is the same for every panel."""
     together = np.concatenate(inputs)
     if together.shape[1] == 1:  # a plane needs a second direction
         together = np.hstack([together, np.zeros_like(together)])

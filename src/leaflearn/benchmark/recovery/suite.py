@@ -1,39 +1,23 @@
-"""Many runs of the recovery suite, one after the other or in several processes, each recorded as soon as it is done."""
+"""Many runs of the recovery suite, each recorded in a file as soon as it is done.
+
+The file has one line of JSON per run, so an interruption loses at most the runs in progress.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from leaflearn.benchmark.experiments.processes import run_jobs
-from leaflearn.benchmark.recovery.records import Record, Records
+from leaflearn.benchmark.json_lines import Record, append_json_line, read_json_lines
 from leaflearn.benchmark.recovery.run import RULES, run
 from leaflearn.benchmark.recovery.tasks import TASKS
 
-Watch = Callable[
-    [str, Iterator[Record], int], Iterable[Record]
-]  # what is going on, the records as they come, how many -> the same
-
-
-class Job(NamedTuple):
-    """One run that is to be done; it carries the rule's settings, because a new process knows only those of the library."""
-
-    task: str
-    rule: str
-    seed: int
-    settings: dict[str, Any]
-    keep_contexts: bool = False
-
-    def run(self) -> Record:
-        """Run it, and say which run it was if that fails."""
-        RULES[self.rule] = self.settings
-        try:
-            return run(TASKS[self.task], self.rule, self.seed, keep_contexts=self.keep_contexts)
-        except Exception as error:
-            raise RuntimeError(
-                f"task {self.task}, rule {self.rule}, seed {self.seed}: {error}"
-            ) from error
+Key = tuple[str, str, int]  # task, rule, seed
+Watch = Callable[[str, Iterator[Record], int], Iterable[Record]]  # title, records, how many
+FIELDS = ("task", "rule", "seed", "recovered", "errors", "seconds", "converged", "warnings")
 
 
 def run_suite(
@@ -44,54 +28,113 @@ def run_suite(
     n_jobs: int,
     watch: Watch,
 ) -> None:
-    """Run what is not recorded yet, then the oracle for each seed on which the default misses its threshold.
+    """Run what is not recorded yet, then the oracle for each seed on which the default fails.
 
     Parameters
     ----------
     records
-        Where to find what was run before, and to add what is run now.
+        Earlier runs; new runs are added.
     tasks, rules, seeds
-        Every task is run by every rule on every seed. Seeds are the outer loop, so that after an interruption all tasks have come as far.
+        Every task is run by every rule on every seed. Seeds are the outer loop, so that an
+        interruption affects all tasks alike.
     n_jobs
-        How many processes; each uses one thread.
+        Number of processes, with one thread each.
     watch
-        Is handed the title, the records as they come and their number, and hands the records on; a place for a progress bar.
+        Called with a title, an iterator over the records and their number; returns an iterator
+        over the same records, for example with a progress bar.
 
     Examples
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> RULES["glance"] = {"max_epochs": 1, "n_init": 1, "init": "random"}
+    >>> RULES["quick"] = {"max_epochs": 1, "n_init": 1, "init": "random"}
+    >>> def watch(title, coming, n):
+    ...     return coming
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     records = Records(Path(folder) / "records.jsonl")
-    ...     run_suite(records, ["functions-m50"], ["glance"], range(2), 1, lambda title, coming, n: coming)
+    ...     run_suite(records, ["functions-m50"], ["quick"], range(2), 1, watch)
     ...     [(record["rule"], record["seed"]) for record in records.all()]
-    [('glance', 0), ('glance', 1)]
-    >>> del RULES["glance"]
+    [('quick', 0), ('quick', 1)]
+    >>> del RULES["quick"]
     """
     wanted = [(task, rule, seed) for seed in seeds for task in tasks for rule in rules]
     _run_missing(records, wanted, seeds[0], n_jobs, watch, "recovery")
-    asked = set(wanted)
-    missed = [
-        r
-        for r in records.all()
-        if (r["task"], r["rule"], r["seed"]) in asked
-        and r["rule"] == "default"
-        and not r["recovered"]
-    ]
-    _run_missing(
-        records,
-        [(r["task"], "oracle", r["seed"]) for r in missed],
-        seeds[0],
-        n_jobs,
-        watch,
-        "oracle, where the default missed",
-    )
+    requested = {key for key in wanted if key[1] == "default"}
+    failed = [r for r in records.all() if key_of(r) in requested and not r["recovered"]]
+    oracles = [(r["task"], "oracle", r["seed"]) for r in failed]
+    _run_missing(records, oracles, seeds[0], n_jobs, watch, "oracle, where the default failed")
+
+
+def key_of(record: Record) -> Key:
+    """The task, the rule and the seed of a record.
+
+    Examples
+    --------
+    >>> key_of({"task": "rare", "rule": "hard", "seed": 3, "recovered": False})
+    ('rare', 'hard', 3)
+    """
+    return record["task"], record["rule"], record["seed"]
+
+
+class Records:
+    """The records of a file, by task, rule and seed.
+
+    Parameters
+    ----------
+    path
+        The file; it may not exist yet. Of two records of the same run, the later one counts.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> record = {"task": "rare", "rule": "hard", "seed": 3, "recovered": False}
+    >>> record |= {"errors": [0.3, 0.1, 0.1], "seconds": 2.8, "converged": True, "warnings": 0}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     Records(Path(folder) / "records.jsonl").add(record)
+    ...     ("rare", "hard", 3) in Records(Path(folder) / "records.jsonl")
+    True
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._by_key = {key_of(record): record for record in read_json_lines(path, FIELDS)}
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._by_key
+
+    def all(self) -> list[Record]:
+        """Every record, in the order in which they were added."""
+        return list(self._by_key.values())
+
+    def add(self, record: Record) -> None:
+        """Add a record; it is in the file when this returns."""
+        append_json_line(self.path, record)
+        self._by_key[key_of(record)] = record
+
+
+class Job(NamedTuple):
+    """One run; it carries the settings of its rule, for a new process that lacks added rules."""
+
+    task: str
+    rule: str
+    seed: int
+    settings: dict[str, Any]
+    keep_contexts: bool = False
+
+    def run(self) -> Record:
+        """Run it; an error names the run."""
+        RULES[self.rule] = self.settings
+        try:
+            return run(TASKS[self.task], self.rule, self.seed, keep_contexts=self.keep_contexts)
+        except Exception as error:
+            raise RuntimeError(
+                f"task {self.task}, rule {self.rule}, seed {self.seed}: {error}"
+            ) from error
 
 
 def _run_missing(
     records: Records,
-    wanted: Iterable[tuple[str, str, int]],
+    wanted: Iterable[Key],
     first_seed: int,
     n_jobs: int,
     watch: Watch,
@@ -104,6 +147,6 @@ def _run_missing(
     ]
     if not jobs:
         return
-    with closing(run_jobs(jobs, n_jobs)) as coming:  # an interruption ends the processes too
+    with closing(run_jobs(jobs, n_jobs)) as coming:  # an interruption also ends the processes
         for record in watch(title, coming, len(jobs)):
             records.add(record)

@@ -1,6 +1,7 @@
-"""The tasks of the recovery suite: data sets whose contexts are known, each hard in a way of its own.
+"""The tasks of the recovery suite: data sets with known contexts, each difficult in its own way.
 
-Each task draws a new data set from each seed, so that a method cannot be tuned to one. What counts as recovered is stated with the task.
+Each task draws a new data set for each seed, so that a method cannot be tuned to one of them. Each
+task states what counts as recovered.
 """
 
 from __future__ import annotations
@@ -27,26 +28,27 @@ from leaflearn.benchmark.datasets.sources import Array, Examples, Function
 
 @dataclass(frozen=True)
 class Task:
-    """A data set with known contexts, what the learner is told, and when the contexts count as recovered.
+    """A data set with known contexts, what the learner is given, and what counts as recovered.
 
     Parameters
     ----------
     name
-        What it is called.
+        Its name.
     about
-        What it is, in a few words.
+        A short description.
     make
-        From a seed to the domain set; most are the same for each seed.
+        Makes the domain set of a seed; most tasks have the same one for all seeds.
     n_contexts
-        How many contexts the learner is told to find.
+        The number of contexts that the learner is given.
     threshold
-        The largest error that any domain may have, RMSE or share of wrong labels.
+        The largest error that any domain may have: RMSE, or share of wrong labels.
     n_groups, group_size, mixing, label_noise
-        How much is drawn, and how it is spoilt; see `sample_groups`.
+        The size of the sample and its noise; see `sample_groups`.
     groups_right
-        Where given, success is this share of groups in the right context, and `threshold` is not used.
+        If given, a run succeeds with this share of groups in the right context, and `threshold`
+        is not used.
     bar
-        How often the default should succeed.
+        The required success rate of the default.
 
     Examples
     --------
@@ -69,20 +71,21 @@ class Task:
     bar: float | None = None
 
     def sample(self, seed: int) -> tuple[GroupedSample, Truth]:
-        """The data of this seed, and the truth about it."""
-        data, mixing, label_noise = self.make(seed), self.mixing, self.label_noise
+        """The data of a seed, and the truth."""
         return sample_groups(
-            data,
+            self.make(seed),
             self.n_groups,
             self.group_size,
             random_state=seed,
-            mixing=mixing,
-            label_noise=label_noise,
+            mixing=self.mixing,
+            label_noise=self.label_noise,
         )
 
 
 def rare(seed: int) -> DomainSet:
-    """The three functions, one of them eight times as frequent as each of the others; which one, the seed decides.
+    """The three functions, one of them eight times as frequent as each of the others.
+
+    The seed determines which one.
 
     Examples
     --------
@@ -95,7 +98,7 @@ def rare(seed: int) -> DomainSet:
 
 
 def unequal_noise(seed: int) -> DomainSet:
-    """The three functions, recorded with noise of 0.01, 0.1 and 0.3.
+    """The three functions with noise of 0.01, 0.1 and 0.3.
 
     Examples
     --------
@@ -121,7 +124,7 @@ def ten_waves(seed: int) -> DomainSet:
     10
     """
     generator = np.random.default_rng([seed, 10])
-    waves = {}
+    curves = {}
     for number in range(10):
         height, speed, phase, level = (
             generator.uniform(0.5, 1.5),
@@ -129,16 +132,16 @@ def ten_waves(seed: int) -> DomainSet:
             generator.uniform(0, 2 * np.pi),
             generator.uniform(-2, 2),
         )
-        waves[f"wave {number}"] = (_wave(height, speed, phase, level), NOISE)
-    return _functions("ten-waves", waves)
+        curves[f"wave {number}"] = (_sine_wave(height, speed, phase, level), NOISE)
+    return _functions("ten-waves", curves)
 
 
-def _wave(height: float, speed: float, phase: float, level: float) -> Callable[[Array], Array]:
+def _sine_wave(height: float, speed: float, phase: float, level: float) -> Callable[[Array], Array]:
     return lambda x: height * np.sin(speed * x + phase) + level
 
 
 def small_region(seed: int) -> DomainSet:
-    """Two functions that are one, but for a tenth of the interval, where one of them has a bump.
+    """Two functions that agree except for a tenth of the interval, where one has a bump.
 
     Examples
     --------
@@ -157,7 +160,7 @@ def small_region(seed: int) -> DomainSet:
 
 
 def no_conflict(_: int) -> DomainSet:
-    """One function, and nothing to find.
+    """One function, and no conflict.
 
     Examples
     --------
@@ -181,7 +184,9 @@ def _functions(name: str, targets: dict[str, tuple[Callable[[Array], Array], flo
 
 @dataclass(frozen=True)
 class Plane:
-    """A source of linear answers: x from the standard normal distribution in many dimensions, y = x'w plus noise, or its sign.
+    """A source of linear targets: y = x'w plus noise, with x from the standard normal distribution.
+
+    `answer` is applied to y, for example to take its sign.
 
     Examples
     --------
@@ -218,7 +223,7 @@ def five_planes(seed: int) -> DomainSet:
 
 
 def opposites(seed: int) -> DomainSet:
-    """Points in the plane on two sides of a curve; what is yes to one is no to the other.
+    """Points on two sides of a curve in the plane, with opposite labels in the two domains.
 
     Examples
     --------
@@ -363,7 +368,7 @@ TASKS: dict[str, Task] = {
         ),
         Task(
             "opposites",
-            "what is yes to one is no to the other",
+            "opposite labels",
             opposites,
             n_contexts=2,
             threshold=0.10,
