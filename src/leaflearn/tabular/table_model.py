@@ -202,6 +202,16 @@ class TableModel:
             evidence_unit=state.evidence_unit,
             is_classifier=hasattr(self.estimator_, "classes_"),
         )
+        return pandas.DataFrame(
+            {
+                "group": found.groups,
+                "context": found.context,
+                "probability": found.probability.max(1),
+                "margin": found.margin,
+                "is_new": found.is_new,
+                "more_rows": pandas.array(more, dtype="Int64"),
+            }
+        )
 
     def predict(
         self,
