@@ -140,33 +140,33 @@ def fit(
 
 def _fit(data: Path, **options: Any) -> tuple[TableModel, Any]:
     """The fitted model, and the table it was fitted to."""
-    from leaflearn.cli.stages import Stages
     from leaflearn.core.threads import one_thread
+    from leaflearn.engines.progress import ProgressBar
     from leaflearn.tabular.reading import read_table
     from leaflearn.tabular.table_model import TableModel
     from leaflearn.tabular.warning_log import log_warnings
 
-    with Stages() as stages, one_thread():
-        stages.begin(f"reading {printable(data.name)}")
+    with ProgressBar(shows="elapsed") as bar, one_thread():
+        bar.begin(f"reading {printable(data.name)}")
         with log_warnings() as of_reading:
             frame = read_table(data)
-        found = TableModel(**options).fit(frame, f"'{data.name}'", stages.begin, [stages])
+        found = TableModel(**options).fit(frame, f"'{data.name}'", bar.begin, [bar])
         found.warnings_ = [*of_reading, *found.warnings_]
         return found, frame
 
 
 def _write_report(found: TableModel, frame: Any, report: Path, model: Path, data: Path) -> None:
-    from leaflearn.cli.stages import Stages
     from leaflearn.core.threads import one_thread
+    from leaflearn.engines.progress import ProgressBar
     from leaflearn.persistence import read_model
     from leaflearn.report.model_report import write_report
     from leaflearn.report.origin import Origin
 
     with (
-        Stages() as stages,
+        ProgressBar(shows="elapsed") as bar,
         one_thread(),
         report_warnings(quiet=True),
     ):  # what there is to warn of was said by the fit
         origin = Origin(str(model), str(data), read_model(model).library)
         found.warnings_ = [translate(sentence) for sentence in found.warnings_]
-        write_report(found, frame, report, origin=origin, on_stage=stages.begin)
+        write_report(found, frame, report, origin=origin, on_stage=bar.begin)
