@@ -112,7 +112,8 @@ class ProgressDisplay:
             self._progress.update(self._task, completed=self._progress.tasks[-1].total)
 
     def __enter__(self) -> Self:
-        self._progress.start()
+        if not self._progress.disable:  # before version 14.3, rich ends even these with a new line
+            self._progress.start()
         return self
 
     def __exit__(
@@ -123,7 +124,8 @@ class ProgressDisplay:
     ) -> None:
         if error is None:
             self._fill()
-        self._progress.stop()
+        if not self._progress.disable:
+            self._progress.stop()
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""`leaflearn report`: a page about a fitted model, in one file that needs nothing else."""
+"""`leaflearn report`: a page about a fitted model, as one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -8,15 +8,9 @@ from typing import Any
 
 import click
 
-from leaflearn.cli.plain_text import printable
-from leaflearn.cli.table_verbs import (
-    PATH,
-    load_model,
-    report_warnings,
-    say,
-    translate,
-    with_local_model,
-)
+from leaflearn.cli._tables import PATH, load_model, report_warnings, with_local_model
+from leaflearn.cli._text import printable, say
+from leaflearn.cli.messages import render
 
 ENDINGS = (".html", ".htm")
 
@@ -34,10 +28,11 @@ ENDINGS = (".html", ".htm")
     help="Where to write the page.",
 )
 def report(model: Path, data: Path | None, output: Path, local_model: str | None) -> None:
-    """Write a page about a model: what was found, where the contexts disagree, how sure it is.
+    """Write a page about a model: what was found and where the contexts disagree.
 
-    DATA is the table that MODEL was fitted to. Without it the page tells what the model folder knows, without examples. The page is one
-    file that needs no network; it holds the names of groups and columns, and with DATA some rows.
+    DATA is the table that MODEL was fitted to. Without it, the page shows what the model folder
+    holds, without example rows. The page is one file that needs no network; it contains the names
+    of groups and columns, and with DATA some rows.
     """
     check_page_place(output, model, data)
     _write(model, data, output, local_model)
@@ -45,7 +40,7 @@ def report(model: Path, data: Path | None, output: Path, local_model: str | None
 
 
 def check_page_place(output: Path, model: Path, data: Path | None) -> None:
-    """Refuse, before the work, a place where no page can be written.
+    """Raise an error, before the work starts, if the page cannot be written there.
 
     Examples
     --------
@@ -62,7 +57,8 @@ def check_page_place(output: Path, model: Path, data: Path | None) -> None:
         raise IsADirectoryError(f"Cannot write '{output}': it is a folder.")
     if model.is_dir() and output.resolve().is_relative_to(model.resolve()):
         raise ValueError(
-            f"Cannot write '{output}': the model folder holds the model and nothing else; choose a place beside it."
+            f"Cannot write '{output}': the model folder may hold nothing but the model; choose a "
+            "path outside of it."
         )
     if data is not None and output.exists() and data.exists() and os.path.samefile(output, data):
         raise ValueError(
@@ -83,7 +79,7 @@ def _write(model: Path, data: Path | None, output: Path, local_model: str | None
     with ProgressBar(shows="elapsed") as bar, one_thread(), report_warnings():
         bar.begin("loading the model")
         found: Any = load_model(model, local_model)
-        found.warnings_ = [translate(sentence) for sentence in found.warnings_]
+        found.warnings_ = [render(warning) for warning in found.warnings_]
         origin = Origin(str(model), DATA if data is None else str(data), read_model(model).library)
         if data is not None:
             bar.begin(f"reading {printable(data.name)}")
