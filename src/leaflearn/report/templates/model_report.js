@@ -1,10 +1,10 @@
 "use strict";
-// Everything on the page can be read without this script. It adds the switch between light and dark, and a table that sorts and searches.
-// Names are only ever set as text.
+// The page is complete without this script, which adds a switch between light and dark and a table that sorts and searches.
+// Names are set as text only.
 (() => {
   const byId = (id) => document.getElementById(id);
 
-  // The theme is that of the system until the reader chooses; the choice lasts as long as the page is open.
+  // The page follows the theme of the system until the reader switches it; the switch lasts while the page is open.
   const root = document.documentElement;
   const system = matchMedia("(prefers-color-scheme: dark)");
   const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : system.matches);
@@ -14,7 +14,7 @@
   system.addEventListener("change", nameTheme);
   nameTheme();
 
-  // What is folded is printed, too, but for the numbers behind the charts.
+  // Open all details for printing, except the numbers of the charts.
   let opened = [];
   addEventListener("beforeprint", () => {
     opened = [...document.querySelectorAll("details:not([open])")].filter((details) => !details.closest("figure"));
@@ -33,7 +33,7 @@
   let order = data.group.map((_, i) => i);
   let page = 0;
 
-  // As the page writes them: nothing is called 100 % that is not.
+  // The same rounding as in formatting.py: only exact values are shown as 100 % or 0 %.
   const share = (value) => {
     const percent = 100 * value;
     if (percent > 99.9 && percent < 100) return "over 99.9\u00a0%";
@@ -75,7 +75,7 @@
     const shown = found.slice(page * AT_ONCE, (page + 1) * AT_ONCE);
     body.replaceChildren(...shown.map(show));
     const from = found.length ? page * AT_ONCE + 1 : 0;
-    byId("group-count").textContent = found.length === 0 ? "No group is called like that."
+    byId("group-count").textContent = found.length === 0 ? "No group has such a name."
       : `Groups ${from.toLocaleString("en")} to ${(from + shown.length - 1).toLocaleString("en")} of ${found.length.toLocaleString("en")}`;
     byId("page-number").textContent = `Page ${page + 1} of ${pages}`;
     document.querySelector(".pages").hidden = pages === 1;
