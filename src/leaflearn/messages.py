@@ -6,11 +6,12 @@ own options in `cli/messages.py`; the report groups them by `about`. Nothing par
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 MESSAGES: dict[str, type[Message]] = {}
+MAX_NAMES = 8  # that a sentence lists
 
 
 @dataclass(frozen=True)
@@ -308,3 +309,434 @@ class TooFewAnswers(Message):
 
 
 # ---- tables -------------------------------------------------------------------------------------
+
+
+def list_names(names: Iterable[object]) -> str:
+    """The first names in quotation marks, and the number of further ones.
+
+    Examples
+    --------
+    >>> list_names("abcdefghijkl")
+    "'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h' and 4 more"
+    """
+    names = list(names)
+    shown = ", ".join(repr(str(name)) for name in names[:MAX_NAMES])
+    return shown + (f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else "")
+
+
+@dataclass(frozen=True)
+class NotUtf8(Message):
+    """A file is not UTF-8 and was read as Windows-1252."""
+
+    code = "not-utf8"
+    about = "data"
+    name: str
+    byte: int
+    line: int
+
+    def __str__(self) -> str:
+        return (
+            f"'{self.name}' is not UTF-8 (byte 0x{self.byte:02x} in line {self.line}); it was read "
+            "as Windows-1252. Check its accents, or save it as UTF-8."
+        )
+
+
+@dataclass(frozen=True)
+class UnnamedColumns(Message):
+    """Columns of a file have no name; `places` counts columns from 1."""
+
+    code = "unnamed-columns"
+    about = "data"
+    places: tuple[int, ...]
+
+    def __str__(self) -> str:
+        shown = ", ".join(map(str, self.places[:MAX_NAMES]))
+        more = " and others" if len(self.places) > MAX_NAMES else ""
+        if len(self.places) == 1:
+            return f"Column {shown} has no name and was left out."
+        return f"Columns {shown}{more} have no name and were left out."
+
+
+@dataclass(frozen=True)
+class TargetMissing(Message):
+    """Rows without a target were left out."""
+
+    code = "target-missing"
+    about = "cells"
+    target: str
+    n_missing: int
+    n_rows: int
+
+    def __str__(self) -> str:
+        return (
+            f"The target {self.target!r} is missing in {self.n_missing:,} of {self.n_rows:,} rows, "
+            "which were left out."
+        )
+
+
+@dataclass(frozen=True)
+class GroupMissing(Message):
+    """Rows without a group were left out."""
+
+    code = "group-missing"
+    about = "cells"
+    group: str
+    n_missing: int
+    first_row: int
+
+    def __str__(self) -> str:
+        return (
+            f"The group {self.group!r} is missing in {self.n_missing:,} rows, the first is row "
+            f"{self.first_row}; they were left out."
+        )
+
+
+@dataclass(frozen=True)
+class UnreadableCells(Message):
+    """Cells of a column of numbers or dates are neither; the first of them is named."""
+
+    code = "unreadable-cells"
+    about = "cells"
+    column: str
+    kind: str
+    cell: str
+    row: int
+    n_cells: int
+
+    def __str__(self) -> str:
+        first = f"{self.cell!r} in row {self.row}"
+        if self.n_cells == 1:
+            return (
+                f"Column {self.column!r} holds {self.kind}s, but {first} is not a {self.kind}; "
+                "it is treated as missing."
+            )
+        return (
+            f"Column {self.column!r} holds {self.kind}s, but {self.n_cells:,} cells are not "
+            f"{self.kind}s, the first is {first}; they are treated as missing."
+        )
+
+
+@dataclass(frozen=True)
+class ColumnsLeftOut(Message):
+    """Columns that were not used, by reason: `columns[i]` for `reasons[i]`."""
+
+    code = "columns-left-out"
+    about = "data"
+    reasons: tuple[str, ...]
+    columns: tuple[tuple[str, ...], ...]
+
+    def __str__(self) -> str:
+        pairs = zip(self.columns, self.reasons, strict=True)
+        shown = "; ".join(f"{list_names(columns)} ({reason})" for columns, reason in pairs)
+        return f"Columns were left out: {shown}."
+
+
+@dataclass(frozen=True)
+class NoColumnsLeft(Message):
+    """Every column was left out."""
+
+    code = "no-columns-left"
+    about = "data"
+    left_out: ColumnsLeftOut
+
+    def __str__(self) -> str:
+        return f"No column is left to learn from. {self.left_out}"
+
+
+@dataclass(frozen=True)
+class TooManyFeatures(Message):
+    """Only the features with the strongest association with the target are used."""
+
+    code = "too-many-features"
+    about = "data"
+    n_features: int
+    n_used: int
+
+    def __str__(self) -> str:
+        return (
+            f"The columns give {self.n_features:,} features; the {self.n_used} that are most "
+            "strongly associated with the target within the groups are used."
+        )
+
+
+@dataclass(frozen=True)
+class TooManyItems(Message):
+    """Only the items with the most answers get a feature each."""
+
+    code = "too-many-items"
+    about = "data"
+    column: str
+    n_items: int
+    n_used: int
+
+    def __str__(self) -> str:
+        return (
+            f"Column {self.column!r} names {self.n_items:,} items; the {self.n_used:,} with the "
+            "most answers get a feature each, and all others are treated as one."
+        )
+
+
+@dataclass(frozen=True)
+class MayNameItems(Message):
+    """A column looks like names of items, but columns that vary within an item are informative."""
+
+    code = "may-name-items"
+    about = "data"
+    column: str
+    others: tuple[str, ...]
+
+    def __str__(self) -> str:
+        one = len(self.others) == 1
+        return (
+            f"Column {self.column!r} may name the labelled items, but {list_names(self.others)} "
+            f"{'varies' if one else 'vary'} between rows of an item and {'is' if one else 'are'} "
+            "associated with the target, so only its most common values get features; to use all "
+            "of its values, pass the columns to learn from as features=."
+        )
+
+
+@dataclass(frozen=True)
+class GroupsShareNoItems(Message):
+    """Groups that have no item in common cannot be compared."""
+
+    code = "groups-share-no-items"
+    group: str
+    column: str
+    n_groups: int
+    n_sets: int
+
+    def __str__(self) -> str:
+        shared = f"a value of {self.column!r} in common"
+        advice = "let several groups label the same items, or add columns that describe them."
+        if self.n_sets == self.n_groups:
+            return (
+                f"No two groups in {self.group!r} have {shared}, so no group can be compared with "
+                f"another; {advice}"
+            )
+        return (
+            f"The groups in {self.group!r} fall into {self.n_sets:,} sets without {shared}, so "
+            f"contexts of different sets cannot be compared; {advice}"
+        )
+
+
+@dataclass(frozen=True)
+class NoGroupColumn(Message):
+    """No column of groups was given, so that every row is a group."""
+
+    code = "no-group-column"
+    about = "data"
+
+    def __str__(self) -> str:
+        return (
+            "No column of groups was given, so every row is a group of its own; contexts can "
+            "hardly be identified from single rows, pass group= (annotator, site, session, ...) so "
+            "that rows known to share a context stay together."
+        )
+
+
+@dataclass(frozen=True)
+class OneGroup(Message):
+    """All rows are in one group."""
+
+    code = "one-group"
+    about = "data"
+    group: str
+
+    def __str__(self) -> str:
+        return (
+            f"Column {self.group!r} holds a single group, and a group has a single context; "
+            "contexts are found by comparing groups."
+        )
+
+
+@dataclass(frozen=True)
+class OneRowPerGroup(Message):
+    """Every group of the column has one row."""
+
+    code = "one-row-per-group"
+    about = "data"
+    group: str
+
+    def __str__(self) -> str:
+        return (
+            f"Every group in {self.group!r} has one row, and contexts can hardly be identified "
+            "from single rows; choose groups of several rows that share a context."
+        )
+
+
+@dataclass(frozen=True)
+class LinearModelBetter(Message):
+    """Linear local models predict held-out rows better than networks."""
+
+    code = "linear-model-better"
+    about = "data"
+    metric: str
+    linear: float
+    network: float
+
+    def __str__(self) -> str:
+        return (
+            "Linear models predict held-out rows better than networks here "
+            f"({self.metric} {self.linear:.3g} instead of {self.network:.3g}); "
+            "try local_model='linear'."
+        )
+
+
+@dataclass(frozen=True)
+class UncertainContexts(Message):
+    """The labelled rows of some groups do not determine their contexts."""
+
+    code = "uncertain-contexts"
+    about = "data"
+    groups: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return (
+            f"The labelled rows do not determine the context of {list_names(self.groups)}, and the "
+            "most probable one is used; `identify` reports how many more labelled rows are needed."
+        )
+
+
+@dataclass(frozen=True)
+class UnknownContexts(Message):
+    """The labelled rows of some groups fit no known context."""
+
+    code = "unknown-contexts"
+    about = "data"
+    groups: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return (
+            f"The labelled rows of {list_names(self.groups)} fit no known context, so the "
+            "predictions may be wrong; fit again with more such rows."
+        )
+
+
+@dataclass(frozen=True)
+class ContextNotChosen(Message):
+    """A model of several contexts was asked for predictions without a choice of context."""
+
+    code = "context-not-chosen"
+    about = "data"
+    n_contexts: int
+
+    def __str__(self) -> str:
+        return (
+            f"The model has {self.n_contexts} contexts; choose one by context=, support= or "
+            "by_group=True, or pass each=True."
+        )
+
+
+@dataclass(frozen=True)
+class FittedWithoutGroups(Message):
+    """Training groups were asked for, but the model has none."""
+
+    code = "fitted-without-groups"
+    about = "data"
+
+    def __str__(self) -> str:
+        return (
+            "The model was fitted without groups, so contexts cannot be looked up by group; pass "
+            "context= or each=True."
+        )
+
+
+@dataclass(frozen=True)
+class GroupsNotInTraining(Message):
+    """Groups are not among the training groups."""
+
+    code = "groups-not-in-training"
+    about = "data"
+    groups: tuple[str, ...]
+
+    def __str__(self) -> str:
+        one = len(self.groups) == 1
+        return (
+            f"{'Group' if one else 'Groups'} {list_names(self.groups)} {'was' if one else 'were'} "
+            f"not in the training table; pass a few labelled rows of {'it' if one else 'each'} as "
+            "support=, or pass each=True."
+        )
+
+
+@dataclass(frozen=True)
+class GroupsWithoutLabels(Message):
+    """Groups have no rows in the table of labelled rows."""
+
+    code = "groups-without-labels"
+    about = "data"
+    groups: tuple[str, ...]
+
+    def __str__(self) -> str:
+        one = len(self.groups) == 1
+        return (
+            f"{'Group' if one else 'Groups'} {list_names(self.groups)} {'has' if one else 'have'} "
+            f"no labelled rows; add a few labelled rows of {'it' if one else 'each'} to support=, "
+            "or pass each=True."
+        )
+
+
+@dataclass(frozen=True)
+class NoProbabilities(Message):
+    """Class probabilities were asked for, but the target is a quantity."""
+
+    code = "no-probabilities"
+    about = "data"
+    target: str
+
+    def __str__(self) -> str:
+        return (
+            f"The target {self.target!r} is a quantity, which has no class probabilities; leave "
+            "out proba=True."
+        )
+
+
+@dataclass(frozen=True)
+class LocalModelCodeMissing(Message):
+    """The folder holds weights of networks whose factory is code of the user."""
+
+    code = "local-model-code-missing"
+    about = "data"
+    local_model: str
+
+    def __str__(self) -> str:
+        return (
+            f"The model was fitted with local_model={self.local_model!r}, which is code and not in "
+            "the folder; pass it again."
+        )
+
+
+@dataclass(frozen=True)
+class LocalModelInFolder(Message):
+    """A local model was given for a folder that holds its own."""
+
+    code = "local-model-in-folder"
+    about = "data"
+
+    def __str__(self) -> str:
+        return "The folder holds the local models of the model; leave out local_model=."
+
+
+@dataclass(frozen=True)
+class ImageFolderMissing(Message):
+    """The model was fitted to images, and no folder of images was given."""
+
+    code = "image-folder-missing"
+    about = "data"
+
+    def __str__(self) -> str:
+        return "The model was fitted to images; pass the folder of the new images as images=."
+
+
+@dataclass(frozen=True)
+class NoImageColumn(Message):
+    """No column names files of the folder of images."""
+
+    code = "no-image-column"
+    about = "data"
+    folder: str
+
+    def __str__(self) -> str:
+        return (
+            f"No column of the table names files in '{self.folder}'; pass the column that does as "
+            "image_column=."
+        )
