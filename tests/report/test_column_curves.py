@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from leaflearn.report.number_text import show_day
 
 from leaflearn.report.column_curves import MISSING, OTHER, find_curves, find_drawn, measure_parting
-from leaflearn.report.number_text import show_day
 from report_models import KINDS, fit_label, fit_quantity
 
 

@@ -4,10 +4,10 @@ import io
 from types import SimpleNamespace
 
 import numpy as np
+from leaflearn.report.example_rows import N_ALIKE, _pick, find_pictures
 from PIL import Image
 
 from leaflearn.report.disagreement import tell_disagreement
-from leaflearn.report.example_rows import N_ALIKE, _pick, find_pictures
 from leaflearn.tabular.images import ImageFiles
 
 

@@ -4,9 +4,8 @@ import re
 import xml.etree.ElementTree as ElementTree
 
 import pytest
-from matplotlib.figure import Figure
-
 from leaflearn.report.inline_svg import INK, SOFT, color_of_context, to_inline_svg
+from matplotlib.figure import Figure
 
 TEXT = 'style="fill: red" <b> & id="x" #000001'
 

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 import pytest
-
 from leaflearn.report.interval_words import explain_intervals, tell_gain
+
 from leaflearn.tabular.held_out_errors import ErrorsOfContext, HeldOutErrors
 
 PARTS = tuple(ErrorsOfContext(k, n_rows=120, n_groups=15, own=0.25, one_model=0.5) for k in (0, 1))

@@ -12,11 +12,11 @@ from itertools import pairwise
 import numpy as np
 import pandas
 import pytest
+from leaflearn.report.safe_text import plain
 
 from leaflearn.report.model_report import render_report, write_report
 from leaflearn.report.notices import collect_notices
 from leaflearn.report.origin import Origin
-from leaflearn.report.safe_text import plain
 from leaflearn.tabular.table_model import TableModel
 from report_models import DOSE, EFFECT, GROUP, KINDS, NASTY, fit_label, fit_quantity
 

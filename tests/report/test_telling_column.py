@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import numpy as np
 import pandas
 import pytest
+from leaflearn.report.telling_column import tell_difference, tell_difference_from_memory
 
 from leaflearn.report.column_curves import ColumnCurve
-from leaflearn.report.telling_column import tell_difference, tell_difference_from_memory
 from leaflearn.tabular.table_model import TableModel
 from report_models import fit_label, fit_quantity
 

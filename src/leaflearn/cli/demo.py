@@ -134,7 +134,7 @@ def _write(folder: Path, sections: list[Section], seed: int) -> list[Path]:
         f"Made by: leaflearn demo --seed {seed}",
     )
     contents = {
-        picture.name: picture.png for section in sections for picture in section.pictures
+        image.name: image.png for section in sections for image in section.images
     } | {"index.html": page.encode()}
     for name, content in contents.items():
         write_file(folder / name, content)

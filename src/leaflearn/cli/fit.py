@@ -19,7 +19,6 @@ from leaflearn.cli.table_verbs import (
     report_warnings,
     say,
     say_json,
-    translate,
     with_json,
 )
 
@@ -156,11 +155,12 @@ def _fit(data: Path, **options: Any) -> tuple[TableModel, Any]:
 
 
 def _write_report(found: TableModel, frame: Any, report: Path, model: Path, data: Path) -> None:
+    from leaflearn.cli.report_advice import command_line_advice
     from leaflearn.cli.stages import Stages
     from leaflearn.core.threads import one_thread
     from leaflearn.persistence import read_model
+    from leaflearn.report.advice import Origin
     from leaflearn.report.model_report import write_report
-    from leaflearn.report.origin import Origin
 
     with (
         Stages() as stages,
@@ -168,5 +168,5 @@ def _write_report(found: TableModel, frame: Any, report: Path, model: Path, data
         report_warnings(quiet=True),
     ):  # what there is to warn of was said by the fit
         origin = Origin(str(model), str(data), read_model(model).library)
-        found.warnings_ = [translate(sentence) for sentence in found.warnings_]
-        write_report(found, frame, report, origin=origin, on_stage=stages.begin)
+        advice = command_line_advice(found, origin)
+        write_report(found, frame, report, origin=origin, advice=advice, on_stage=stages.begin)

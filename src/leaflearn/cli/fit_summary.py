@@ -11,15 +11,15 @@ import numpy as np
 from leaflearn.cli.plain_text import shorten
 from leaflearn.cli.table_verbs import table_of
 from leaflearn.estimators.identification import SURE
-from leaflearn.report.interval_words import (
+from leaflearn.report.formatting import (
     PERCENT,
+    SPACE,
+    describe_gain,
     explain_intervals,
     show_error,
     show_interval,
-    tell_gain,
 )
-from leaflearn.report.number_text import SPACE
-from leaflearn.report.telling_column import tell_difference_from_memory
+from leaflearn.report.informative_column import describe_difference_without_table
 from leaflearn.tabular.preparation import TELLS_NOTHING, Preparation
 from leaflearn.tabular.reading import list_names
 
@@ -208,7 +208,7 @@ def _tell_difference(model: TableModel) -> list[str]:
     """In which column the contexts differ most, and how."""
     return [
         sentence.replace(SPACE, " ")
-        for sentence in tell_difference_from_memory(model, lambda text: repr(shorten(text)))
+        for sentence in describe_difference_without_table(model, lambda text: repr(shorten(text)))
     ]
 
 
@@ -244,7 +244,7 @@ def _tell_errors(model: TableModel) -> str:
     contexts, gain = (
         ("", [])
         if model.estimator_.n_contexts_ == 1
-        else (f", the contexts {each}", ["".join(tell_gain(errors))])
+        else (f", the contexts {each}", ["".join(describe_gain(errors))])
     )
     told = f"{what} on {errors.n_rows:,} rows held out inside the groups{unit}: one model for all {one}{contexts}."
     return "\n".join([told, *gain, explain_intervals(errors)]).replace(SPACE, " ")

@@ -5,16 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from leaflearn.cli.next_commands import ANSWERS, FEW, IMAGES, NEW, quote_path, write_command
 from leaflearn.cli.plain_text import shorten
-from leaflearn.report.next_commands import (
-    ANSWERS,
-    FEW,
-    NEW,
-    PICTURES,
-    has_pictures,
-    quote_path,
-    write_command,
-)
+from leaflearn.report.advice import has_images
 
 if TYPE_CHECKING:
     from leaflearn.tabular.table_model import TableModel
@@ -32,8 +25,8 @@ def describe_next_steps(model: TableModel, place: Path, data: Path, report: Path
     >>> print(describe_next_steps(model, Path("my model"), Path("a.csv"), Path("page.html")))
     The model is in 'my model'. From here on:
     <BLANKLINE>
-      leaflearn predict 'my model' NEW.csv -o answers.csv --images PICTURES
-          its answers. Fill in NEW.csv: a table of new rows; PICTURES: their folder
+      leaflearn predict 'my model' NEW.csv -o answers.csv --images IMAGES
+          its answers. Fill in NEW.csv: a table of new rows; IMAGES: their folder
     <BLANKLINE>
     The report is in 'page.html'. Open it in a browser.
     """
@@ -53,10 +46,10 @@ def _predict(model: TableModel, place: Path) -> tuple[str, str]:
     command = write_command(model, "predict", str(place), NEW, *["--each"] * several, "-o", ANSWERS)
     which = (
         "a table of new rows"
-        if has_pictures(model)
+        if has_images(model)
         else "a table of new rows, with the columns that were learnt from"
     )
-    pictures = f"; {PICTURES}: their folder" if has_pictures(model) else ""
+    pictures = f"; {IMAGES}: their folder" if has_images(model) else ""
     return (
         command,
         f"{'what every context answers' if several else 'its answers'}. Fill in {NEW}: {which}{pictures}",

@@ -14,7 +14,6 @@ from leaflearn.cli.table_verbs import (
     load_model,
     report_warnings,
     say,
-    translate,
     with_local_model,
 )
 
@@ -72,20 +71,20 @@ def check_page_place(output: Path, model: Path, data: Path | None) -> None:
 
 
 def _write(model: Path, data: Path | None, output: Path, local_model: str | None) -> None:
+    from leaflearn.cli.report_advice import command_line_advice
     from leaflearn.cli.stages import Stages
     from leaflearn.core.threads import one_thread
     from leaflearn.persistence import read_model
+    from leaflearn.report.advice import Origin
     from leaflearn.report.model_report import write_report
-    from leaflearn.report.next_commands import DATA
-    from leaflearn.report.origin import Origin
     from leaflearn.tabular.reading import read_table
 
     with Stages() as stages, one_thread(), report_warnings():
         stages.begin("loading the model")
         found: Any = load_model(model, local_model)
-        found.warnings_ = [translate(sentence) for sentence in found.warnings_]
-        origin = Origin(str(model), DATA if data is None else str(data), read_model(model).library)
+        origin = Origin(str(model), None if data is None else str(data), read_model(model).library)
         if data is not None:
             stages.begin(f"reading {printable(data.name)}")
         frame = None if data is None else read_table(data)
-        write_report(found, frame, output, origin=origin, on_stage=stages.begin)
+        advice = command_line_advice(found, origin)
+        write_report(found, frame, output, origin=origin, advice=advice, on_stage=stages.begin)

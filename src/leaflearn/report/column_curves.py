@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,7 +47,7 @@ class ColumnCurve:
     share
         Share of the rows with each value; equal for numbers, (G,).
     means
-        The mean prediction of each drawn context: a quantity, or the probability of a label, (G, K).
+        Mean predictions of the drawn contexts: quantities, or probabilities of a label, (G, K).
     label
         The index of that label; -1 for quantities.
     difference
@@ -164,7 +164,7 @@ def find_curves(model: TableModel, X: NDArray[Any], rows: Any = None) -> list[Co
     >>> [curve.column for curve in find_curves(model, model.features_of(table))]
     ['dose', 'age']
     """
-    prepare, limits = model.preparation_, settings.REPORT
+    prepare, limits = cast(Preparation, model.preparation_), settings.REPORT
     columns = [
         column
         for column in prepare.columns
@@ -181,7 +181,7 @@ def find_curves(model: TableModel, X: NDArray[Any], rows: Any = None) -> list[Co
 def _find_curve(
     model: TableModel, column: Column, X: NDArray[Any], sample: NDArray[Any], rows: Any
 ) -> ColumnCurve:
-    prepare = model.preparation_
+    prepare = cast(Preparation, model.preparation_)
     own = np.array([i for i, name in enumerate(prepare.feature_columns) if name == column.name])
     value_at = [
         i for i in own if prepare.feature_names[i] == column.name and column.kind != "category"

@@ -47,8 +47,8 @@ def describe_contexts(
     >>> from types import SimpleNamespace
     >>> fitted = {"contexts_": np.array([0, 0]), "probabilities_": np.ones((2, 1))}
     >>> estimator = SimpleNamespace(n_contexts_=1, usage_=np.ones(1), **fitted)
-    >>> sizes = np.array([7, 8])
-    >>> model = SimpleNamespace(group="site", group_sizes_=sizes, estimator_=estimator, errors_=None)
+    >>> model = SimpleNamespace(group="site", estimator_=estimator, errors_=None)
+    >>> model.group_sizes_ = np.array([7, 8])
     >>> describe_contexts(model, [], None)["sizes"]
     [{'context': 0, 'n': '2', 'share': 1.0, 'percent': '100\\xa0%', 'rows': '15', 'sure': '2 of 2'}]
     """

@@ -7,7 +7,7 @@ import io
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from leaflearn.report.contexts import name_prediction
 from leaflearn.report.formatting import count, show_at_scale, show_number, show_share
 from leaflearn.report.rendering import isolate
 from leaflearn.report.training_rows import TrainingRows
+from leaflearn.tabular.images import ImageFiles
 from leaflearn.tabular.preparation import Preparation
 
 if TYPE_CHECKING:
@@ -133,7 +134,8 @@ def find_image_examples(model: TableModel) -> list[Example]:
     estimator, stored = model.estimator_, model.estimator_.replay_buffer_
     if stored is None:
         return []
-    X, groups, size = np.asarray(stored.X), estimator.groups_[stored.group], model.preparation_.size
+    X, groups = np.asarray(stored.X), estimator.groups_[stored.group]
+    size = cast(ImageFiles, model.preparation_).size
     examples = []
     for place, predicted in _find_most_different(model, X, groups):
         target = stored.y[place]
@@ -185,9 +187,7 @@ def _describe_chart(model: TableModel, curve: ColumnCurve, number: int) -> dict[
         predicted = f"probability of {model.estimator_.classes_[curve.label]}"
     predicted = isolate(predicted, 30)
     draw = draw_categories if curve.kind == "category" else draw_curve
-    ranges = " ".join(
-        _describe_range(model, shown, place) for place in range(curve.means.shape[1])
-    )
+    ranges = " ".join(_describe_range(model, shown, place) for place in range(curve.means.shape[1]))
     title = f"{predicted} along {column}"
     return {
         "heading": f"{name_prediction(model, curve)} along {column}",
@@ -267,7 +267,8 @@ def _rank_columns(model: TableModel, curves: Sequence[ColumnCurve]) -> dict[str,
         }
         for curve in curves[:MAX_LISTED]
     ]
-    texts = [column.name for column in model.preparation_.columns if column.kind == "text"]
+    columns = cast(Preparation, model.preparation_).columns
+    texts = [column.name for column in columns if column.kind == "text"]
     return {"rows": rows, "texts": ", ".join(isolate(text, 60) for text in texts[:MAX_LISTED])}
 
 

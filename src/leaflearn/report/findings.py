@@ -58,8 +58,8 @@ def describe_findings(
     >>> fitted |= {"usage_": np.ones(1), "groups_": np.arange(4), "n_contexts_": 1}
     >>> model.estimator_ = SimpleNamespace(**fitted, converged_=True)
     >>> values = describe_findings(model, 0, [], python_advice(model))
-    >>> values["summary"][:43]
-    ' was found in 4 groups (by \\u2068site\\u2069, 40 rows)'
+    >>> values["summary"][:35], values["measured"][:27]
+    ('One context was found in 4 groups (', 'No error could be measured:')
     """
     errors = model.errors_
     several = model.estimator_.n_contexts_ > 1

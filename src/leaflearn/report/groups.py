@@ -1,7 +1,7 @@
 """The section on the groups: a table with the context of each, and how certain it is.
 
-All groups are on the page as JSON, and the page's script sorts, searches and shows some of them at a
-time. Without a script the first ones are shown. The least certain groups come first.
+All groups are on the page as JSON, and the page's script sorts, searches and shows some of them at
+a time. Without a script the first ones are shown. The least certain groups come first.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,7 +88,8 @@ def describe_difference(
             _describe_offset(model, predicted.mean(0), quote),
         ]
     if explained < thresholds.min_explained:
-        has_text = any(column.kind == "text" for column in model.preparation_.columns)
+        columns = cast(Preparation, model.preparation_).columns
+        has_text = any(column.kind == "text" for column in columns)
         return [
             "The contexts do not differ in a single column, but in how columns act together"
             f"{', or in free text' if has_text else ''}."

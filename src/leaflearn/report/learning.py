@@ -96,8 +96,8 @@ def describe_selection(model: TableModel) -> dict[str, Any]:
     chart = draw_selection(selection, selected)
     return {
         "how": (
-            f"{how} {surrogates} were used in place of the local models. Errors are relative to the "
-            "error of a constant prediction."
+            f"{how} {surrogates} were used in place of the local models. Errors are relative to "
+            "the error of a constant prediction."
         ),
         "heading": SELECTION_HEADING,
         "svg": to_inline_svg(chart, "selection", SELECTION_HEADING, description),

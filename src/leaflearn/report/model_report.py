@@ -12,7 +12,7 @@ from collections.abc import Callable
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from markupsafe import Markup
 
@@ -160,7 +160,7 @@ def render_report(
 
 def _select_columns(model: TableModel, informative: list[str]) -> list[str]:
     """The most informative columns; free text has no curve and comes after them."""
-    used = dict.fromkeys(model.preparation_.feature_columns)
+    used = dict.fromkeys(cast(Preparation, model.preparation_).feature_columns)
     return [*informative, *(column for column in used if column not in informative)][:N_CELLS]
 
 

@@ -2,9 +2,9 @@
 
 Names of groups, columns and labels come from files, so they may contain markup, control characters
 or changes of the writing direction. `plain` makes such characters visible, and `isolate` wraps a
-name in Unicode isolation marks. Sentences that contain isolated names are ordinary text: a title, an
-attribute or a chart shows them as they are, and the template filter `inline` turns the marks into
-`<bdi>` elements. Everything is escaped by Jinja2's autoescape.
+name in Unicode isolation marks. Sentences that contain isolated names are ordinary text: a title,
+an attribute or a chart shows them as they are, and the template filter `inline` turns the marks
+into `<bdi>` elements. Everything is escaped by Jinja2's autoescape.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _INLINE = re.compile(f"{_ISOLATE}([^{_END}]*){_END}|`([^`{_ISOLATE}]*)`")
 _LINE_END, _UNKNOWN = 0x21B5, 0xFFFD
 _DIRECTION_MARKS = (0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 _VISIBLE = {
-    **{code: 0x2400 + code for code in range(32)},  # the control pictures of Unicode
+    **{code: 0x2400 + code for code in range(32)},  # visible signs for control characters
     **dict.fromkeys((*range(0x80, 0xA0), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF), _UNKNOWN),
     **dict.fromkeys(_DIRECTION_MARKS, _UNKNOWN),
     **dict.fromkeys((0x0A, 0x85, 0x2028, 0x2029), _LINE_END),

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from leaflearn.report.next_commands import NEW, quote_path, write_command
+from leaflearn.cli.next_commands import NEW, quote_path, write_command
 from leaflearn.tabular.images import ImageFiles
 
 
@@ -34,7 +34,7 @@ def test_a_shell_reads_the_path_that_was_given(place):
     ("verb", "pictures", "local_model", "options"),
     [
         ("predict", False, "linear", []),
-        ("identify", True, "convnet", ["--images", "PICTURES"]),
+        ("identify", True, "convnet", ["--images", "IMAGES"]),
         ("report", True, "convnet", []),
         ("predict", False, "module:my net.py:make", ["--local-model", "module:my net.py:make"]),
     ],
