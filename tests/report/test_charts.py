@@ -1,11 +1,12 @@
-"""A figure becomes an element of the page: its text stays as it is, its colours follow the page, no style stands beside an element."""
+"""A figure becomes an SVG element with text, colors of the page, and no style attributes."""
 
 import re
 import xml.etree.ElementTree as ElementTree
 
 import pytest
-from leaflearn.report.inline_svg import INK, SOFT, color_of_context, to_inline_svg
 from matplotlib.figure import Figure
+
+from leaflearn.report.charts import INK, SOFT, color_of_context, to_inline_svg
 
 TEXT = 'style="fill: red" <b> & id="x" #000001'
 
@@ -20,7 +21,7 @@ def svg():
     return to_inline_svg(figure, "mine", "A <title>", "Words & more.")
 
 
-def test_it_is_well_formed_and_its_texts_are_whole(svg):
+def test_the_svg_is_well_formed_and_its_texts_are_complete(svg):
     root = ElementTree.fromstring(svg)
     texts = [element.text for element in root.iter("text")]
     assert TEXT in texts
@@ -29,7 +30,7 @@ def test_it_is_well_formed_and_its_texts_are_whole(svg):
     assert root.get("aria-labelledby") == "mine-title mine-description"
 
 
-def test_colours_are_those_of_the_page(svg):
+def test_colors_are_variables_of_the_page(svg):
     assert 'stroke="var(--context-3)"' in svg
     assert 'stroke="currentColor"' in svg
     assert "var(--soft)" in svg
@@ -39,7 +40,7 @@ def test_colours_are_those_of_the_page(svg):
     assert not given & {INK, SOFT, color_of_context(3)}
 
 
-def test_there_are_no_styles_name_spaces_or_metadata(svg):
+def test_there_are_no_styles_namespaces_or_metadata(svg):
     root = ElementTree.fromstring(svg)
     assert {element.tag for element in root.iter()} <= {
         "svg",
@@ -61,12 +62,12 @@ def test_there_are_no_styles_name_spaces_or_metadata(svg):
     ]
 
 
-def test_identifiers_begin_with_the_name_and_are_all_pointed_to(svg):
+def test_identifiers_begin_with_the_name_and_are_all_referenced(svg):
     root = ElementTree.fromstring(svg)
     identifiers = {element.get("id") for element in root.iter() if element.get("id")}
-    pointed = set(re.findall(r'(?:url\(|href=")#([^")]+)', svg)) | {
+    referenced = set(re.findall(r'(?:url\(|href=")#([^")]+)', svg)) | {
         "mine-title",
         "mine-description",
     }
-    assert identifiers == pointed
+    assert identifiers == referenced
     assert all(identifier.startswith("mine-") for identifier in identifiers)

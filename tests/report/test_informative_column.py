@@ -1,4 +1,4 @@
-"""The first screen names the column in which the contexts differ most, says how, and says so where it is not one column."""
+"""Sentences name the column in which the contexts differ most, or say that there is none."""
 
 import re
 import warnings
@@ -7,9 +7,12 @@ from types import SimpleNamespace
 import numpy as np
 import pandas
 import pytest
-from leaflearn.report.telling_column import tell_difference, tell_difference_from_memory
 
 from leaflearn.report.column_curves import ColumnCurve
+from leaflearn.report.informative_column import (
+    describe_difference,
+    describe_difference_without_table,
+)
 from leaflearn.tabular.table_model import TableModel
 from report_models import fit_label, fit_quantity
 
@@ -27,18 +30,18 @@ def make_rows(seed=0):
     )
 
 
-def tell(table, effect, **options):
+def describe(table, effect, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = TableModel("effect", "site", contexts=2, local_model="linear", **options).fit(
             table.assign(effect=effect)
         )
-    return tell_difference_from_memory(model, repr)
+    return describe_difference_without_table(model, repr)
 
 
-def test_the_column_is_named_with_what_the_contexts_do_along_it():
+def test_the_column_is_named_with_the_shape_of_the_curves():
     table, sign, noise = make_rows()
-    where, how = tell(table, sign * (table.dose - 5) + 0.02 * table.age + noise)
+    where, how = describe(table, sign * (table.dose - 5) + 0.02 * table.age + noise)
     assert (
         where
         == "The contexts differ most in 'dose': 'effect' rises along it in context 0 and falls in context 1."
@@ -51,7 +54,7 @@ def test_the_column_is_named_with_what_the_contexts_do_along_it():
 
 def test_a_category_is_named_with_its_value():
     table, sign, noise = make_rows()
-    where, how = tell(
+    where, how = describe(
         table,
         3 * sign * (table.ward == "south") + 0.3 * table.dose + noise,
         features=["ward", "dose"],
@@ -63,26 +66,26 @@ def test_a_category_is_named_with_its_value():
     assert how.endswith("in context 1; where it is anything else, they nearly agree.")
 
 
-def test_a_constant_difference_is_no_column():
+def test_a_constant_offset_is_reported_without_a_column():
     table, sign, noise = make_rows()
-    told = tell(table, 3 * sign + table.dose + noise)
+    sentences = describe(table, 3 * sign + table.dose + noise)
     assert (
-        told[0]
-        == "The contexts differ by about the same amount everywhere, whatever the columns hold."
+        sentences[0]
+        == "The contexts differ by about the same amount everywhere, regardless of the columns."
     )
-    assert told[1].startswith("On average 'effect' is 8.")
-    assert " in context 0 and 2." in told[1]
+    assert sentences[1].startswith("On average 'effect' is 8.")
+    assert " in context 0 and 2." in sentences[1]
 
 
-def test_columns_that_part_the_contexts_alike_are_all_named():
+def test_equally_informative_columns_are_all_named():
     table, sign, noise = make_rows()
-    where, _ = tell(table, sign * ((table.dose - 5) / 10 + (table.age - 50) / 60) + noise)
-    assert where.startswith("The contexts differ in more than one column, about as much in '")
+    where, _ = describe(table, sign * ((table.dose - 5) / 10 + (table.age - 50) / 60) + noise)
+    assert where.startswith("The contexts differ in more than one column, about equally in '")
     assert {"dose", "age"} == set(where.split("'")[1::2])
 
 
-def test_contexts_that_differ_only_in_how_columns_act_together():
-    """Each answers the product of two columns, with another sign."""
+def test_contexts_that_differ_only_in_an_interaction():
+    """Both predict the product of two columns, with opposite signs."""
     estimator = SimpleNamespace(
         usage_=np.array([0.6, 0.4]), predict_each=lambda X: np.outer(X[:, 0] * X[:, 1], [1.0, -1.0])
     )
@@ -94,44 +97,45 @@ def test_contexts_that_differ_only_in_how_columns_act_together():
         preparation_=SimpleNamespace(columns=columns),
     )
     X = np.random.default_rng(0).choice([-1.0, 1.0], (400, 2))
-    assert tell_difference(model, [flat], X, repr) == [
-        "The contexts do not differ in one column, but in how columns act together, or in free text."
+    assert describe_difference(model, [flat], X, repr) == [
+        "The contexts do not differ in a single column, but in how columns act together, or in free "
+        "text."
     ]
     model.preparation_.columns = columns[:1]
-    assert tell_difference(model, [flat], X, repr)[0].endswith("in how columns act together.")
+    assert describe_difference(model, [flat], X, repr)[0].endswith("in how columns act together.")
 
 
-def test_labels_are_told_by_their_chance():
+def test_labels_are_described_by_their_probability():
     model, _ = fit_label()
-    where, how = tell_difference_from_memory(model, str)
+    where, how = describe_difference_without_table(model, str)
     assert where.startswith(
-        "The contexts differ most in <script>alert(1)</script>: the chance of <u>yes</u> rises along it in context 0"
+        "The contexts differ most in <script>alert(1)</script>: the probability of <u>yes</u> rises along it in context 0"
     )
     assert re.search(
-        r"there the chance of <u>yes</u> is on average .*\u00a0% in context 0 and .*\u00a0% in context 1",
+        r"there the probability of <u>yes</u> is on average .*\u00a0% in context 0 and .*\u00a0% in context 1",
         how,
     )
 
 
-def test_one_context_differs_from_nobody_and_one_that_forgot_its_rows_says_nothing():
+def test_one_context_and_a_model_without_stored_rows_have_no_sentences():
     model, _ = fit_quantity(tame=True)
-    forgetful = SimpleNamespace(**vars(model))
-    forgetful.estimator_ = SimpleNamespace(usage_=np.array([0.5, 0.5]), replay_buffer_=None)
-    assert tell_difference_from_memory(forgetful, repr) == []
-    forgetful.estimator_ = SimpleNamespace(
+    bare = SimpleNamespace(**vars(model))
+    bare.estimator_ = SimpleNamespace(usage_=np.array([0.5, 0.5]), replay_buffer_=None)
+    assert describe_difference_without_table(bare, repr) == []
+    bare.estimator_ = SimpleNamespace(
         usage_=np.ones(1), replay_buffer_=model.estimator_.replay_buffer_
     )
-    assert tell_difference_from_memory(forgetful, repr) == []
+    assert describe_difference_without_table(bare, repr) == []
 
 
-def test_of_many_contexts_the_lowest_and_the_highest_answer_are_given():
+def test_of_many_contexts_the_lowest_and_the_highest_mean_are_given():
     answers = np.array([[0.0, 0.0, 0.0, 0.0], [2.0, -1.0, 0.5, 4.0]])
     curve = ColumnCurve("dose", "number", [0.0, 1.0], np.full(2, 0.5), answers, -1, 1.0)
     estimator = SimpleNamespace(usage_=np.full(4, 0.25), predict_each=lambda X: X @ answers[1:])
     model = SimpleNamespace(
         estimator_=estimator, target="effect", target_=SimpleNamespace(is_label=False)
     )
-    assert tell_difference(model, [curve], np.linspace(-1, 1, 50)[:, None], repr) == [
+    assert describe_difference(model, [curve], np.linspace(-1, 1, 50)[:, None], repr) == [
         "The contexts differ most in 'dose'.",
         "They are furthest apart where 'dose' is 1.00: there 'effect' is on average -1.00 in context 1 and 4.00 in context 3; "
         "where it is 0.00, they nearly agree.",
