@@ -1,4 +1,4 @@
-"""The report in a browser: no requests, no errors, usable on phones and desktops, in both themes."""
+"""The report in a browser: no requests, no errors, usable on all screens, in both themes."""
 
 import copy
 import os
@@ -41,7 +41,7 @@ def browser():
 
 @pytest.fixture(scope="session")
 def pages(tmp_path_factory):
-    """A page with hostile names, one with labels, and one with more groups than are shown at once."""
+    """A page with hostile names, one with labels, and one with many groups."""
     folder = tmp_path_factory.mktemp("pages")
     nasty, tame = fit_quantity(), fit_quantity(tame=True)
     write_report(*nasty, folder / "nasty.html")

@@ -48,8 +48,8 @@ def test_all_that_was_found(model):
         "",
         "Less than 90 % sure: B (60 %). A few more labelled rows of these would settle them.",
         "Wrong answers on 240 rows held out inside the groups: one model for all 50 %, the contexts 12 %.",
-        "With the contexts the error is 75 % smaller than that of one model for all.",
-        "The model was saved before errors had intervals; fit it again to have them.",
+        "With the contexts the error is 75 % smaller than that of a pooled model.",
+        "The model was saved by a version without intervals; fit it again to get them.",
     ]
 
 
@@ -59,7 +59,7 @@ def test_errors_with_their_intervals(model):
     assert lines[-3:-1] == [
         "Typical error on 240 rows held out inside the groups (root of the mean square): one model for all 1.5 (95 % interval: 1.2 to 1.9)"
         ", the contexts 0.75 (95 % interval: 0.6 to 0.9).",
-        "With the contexts the error is 50 % smaller than that of one model for all (95 % interval: 40 % to 60 %).",
+        "With the contexts the error is 50 % smaller than that of a pooled model (95 % interval: 40 % to 60 %).",
     ]
     assert lines[-1].startswith(
         "A 95 % interval is where the error would lie on many more groups like these;"

@@ -1,4 +1,4 @@
-"""Commands that a shell takes apart into the very words that were meant."""
+"""Commands that a shell splits into the intended words."""
 
 import shlex
 from types import SimpleNamespace
@@ -24,14 +24,14 @@ from leaflearn.tabular.images import ImageFiles
         "--each",
     ],
 )
-def test_a_shell_reads_the_path_that_was_given(place):
+def test_a_shell_reads_the_given_path(place):
     (word,) = shlex.split(quote_path(place))
     assert word.removeprefix("./") == place
     assert not word.startswith("-")
 
 
 @pytest.mark.parametrize(
-    ("verb", "pictures", "local_model", "options"),
+    ("verb", "has_images", "local_model", "options"),
     [
         ("predict", False, "linear", []),
         ("identify", True, "convnet", ["--images", "IMAGES"]),
@@ -39,9 +39,9 @@ def test_a_shell_reads_the_path_that_was_given(place):
         ("predict", False, "module:my net.py:make", ["--local-model", "module:my net.py:make"]),
     ],
 )
-def test_options_that_a_model_cannot_do_without_come_along(verb, pictures, local_model, options):
+def test_required_options_are_included(verb, has_images, local_model, options):
     model = SimpleNamespace(
-        preparation_=ImageFiles("file") if pictures else None, local_model_=local_model
+        preparation_=ImageFiles("file") if has_images else None, local_model_=local_model
     )
     assert shlex.split(write_command(model, verb, "my model", NEW)) == [
         "leaflearn",

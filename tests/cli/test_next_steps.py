@@ -77,8 +77,5 @@ def test_a_page_that_was_not_told_a_name_says_what_to_fill_in(fitted, table, cap
     assert run(["report", "model"]) == 0
     page = (table.parent / "report.html").read_text(encoding="utf-8")
     assert "leaflearn fit DATA.csv --target effect" in page
-    assert (
-        "To be filled in, since this page was not told their names: DATA.csv: the training table."
-        in page
-    )
+    assert "Fill in <code>DATA.csv</code>: the training table." in page
     capsys.readouterr()

@@ -26,7 +26,7 @@ def test_it_writes_a_page_with_the_table_and_says_where(place, capsys):
     page = output.read_text(encoding="utf-8")
     assert "Rows on which the contexts disagree" in page
     assert f"leaflearn fit {place / 'trial.csv'} --target effect --group site" in page
-    assert "The table of this page has the same." in page
+    assert "The table of this page has the same fingerprint." in page
 
 
 def test_the_table_may_be_left_out(place, capsys, monkeypatch):
@@ -66,7 +66,7 @@ def test_a_page_made_later_tells_the_same_as_one_made_at_the_fit(
     assert (tmp_path / "now.html").read_bytes() == (tmp_path / "later.html").read_bytes()
     bare = (tmp_path / "bare.html").read_text(encoding="utf-8")
     assert "Column 1 has no name and was left out." in bare
-    assert "The target &#x27;effect&#x27; is missing in 1 of 120 rows, which were left out." in bare
+    assert "The target &#39;effect&#39; is missing in 1 of 120 rows, which were left out." in bare
     assert bare.count("(the same everywhere)") == 1
     capsys.readouterr()
 

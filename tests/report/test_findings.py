@@ -45,8 +45,8 @@ def read_words(section):
 
 def test_groups_of_smaller_contexts_are_named():
     assert (
-        "<p>Context 1 contains <bdi>site 2</bdi>, <bdi>site 4</bdi>. Context 0 contains all others.</p>"
-        in render_section(make_model([0, 0, 1, 0, 1]))
+        "<p>Context 1 contains <bdi>site 2</bdi>, <bdi>site 4</bdi>. Context 0 contains all "
+        "others.</p>" in render_section(make_model([0, 0, 1, 0, 1]))
     )
     assert (
         "Context 1 contains site 3. Context 2 contains site 4. Context 0 contains all others."
@@ -68,9 +68,9 @@ def test_one_context_is_not_reported_as_certain():
     one = make_model([0, 0, 0])
     assert "the groups do not clearly contradict each other" in read_summary(render_section(one))
     one.contexts = 1
-    assert (
-        read_summary(render_section(one))
-        == "One context was requested for 3 groups (by site, 100 rows): one model predicts effect for all."
+    assert read_summary(render_section(one)) == (
+        "One context was requested for 3 groups (by site, 100 rows): one model predicts "
+        "effect for all."
     )
 
 
@@ -89,8 +89,8 @@ def test_errors_are_shown_with_intervals_and_an_explanation():
         in words
     )
     assert (
-        "With the contexts the error is 75 % smaller than that of a pooled model (95 % interval: 60 % to 85 %)."
-        in words
+        "With the contexts the error is 75 % smaller than that of a pooled model (95 % interval: "
+        "60 % to 85 %)." in words
     )
     assert (
         "between the 6 groups with held-out rows. With so few groups it is only approximate."

@@ -23,13 +23,15 @@ def plain(text):
         (
             0.25,
             (0.4, 0.625),
-            "With the contexts the error is 50 % smaller than that of a pooled model (95 % interval: 38 % to 60 %).",
+            "With the contexts the error is 50 % smaller than that of a pooled model (95 % "
+            "interval: 38 % to 60 %).",
         ),
         (0.25, None, "With the contexts the error is 50 % smaller than that of a pooled model."),
         (
             0.25,
             (0.2, 1.25),
-            "With the contexts the error is 50 % smaller than that of a pooled model, but that may be "
+            "With the contexts the error is 50 % smaller than that of a pooled model, but that "
+            "may be "
             "chance: the 95 % interval goes from 80 % smaller to 25 % larger.",
         ),
         (

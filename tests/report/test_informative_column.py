@@ -42,9 +42,9 @@ def describe(table, effect, **options):
 def test_the_column_is_named_with_the_shape_of_the_curves():
     table, sign, noise = make_rows()
     where, how = describe(table, sign * (table.dose - 5) + 0.02 * table.age + noise)
-    assert (
-        where
-        == "The contexts differ most in 'dose': 'effect' rises along it in context 0 and falls in context 1."
+    assert where == (
+        "The contexts differ most in 'dose': 'effect' rises along it in context 0 and falls "
+        "in context 1."
     )
     assert how.startswith("They are furthest apart where 'dose' is ")
     assert how.endswith(", they nearly agree.")
@@ -98,7 +98,8 @@ def test_contexts_that_differ_only_in_an_interaction():
     )
     X = np.random.default_rng(0).choice([-1.0, 1.0], (400, 2))
     assert describe_difference(model, [flat], X, repr) == [
-        "The contexts do not differ in a single column, but in how columns act together, or in free "
+        "The contexts do not differ in a single column, but in how columns act together, or in "
+        "free "
         "text."
     ]
     model.preparation_.columns = columns[:1]
@@ -109,10 +110,12 @@ def test_labels_are_described_by_their_probability():
     model, _ = fit_label()
     where, how = describe_difference_without_table(model, str)
     assert where.startswith(
-        "The contexts differ most in <script>alert(1)</script>: the probability of <u>yes</u> rises along it in context 0"
+        "The contexts differ most in <script>alert(1)</script>: the probability of <u>yes</u> "
+        "rises along it in context 0"
     )
     assert re.search(
-        r"there the probability of <u>yes</u> is on average .*\u00a0% in context 0 and .*\u00a0% in context 1",
+        r"there the probability of <u>yes</u> is on average .*\u00a0% in context 0 and .*\u00a0% "
+        r"in context 1",
         how,
     )
 
@@ -137,6 +140,7 @@ def test_of_many_contexts_the_lowest_and_the_highest_mean_are_given():
     )
     assert describe_difference(model, [curve], np.linspace(-1, 1, 50)[:, None], repr) == [
         "The contexts differ most in 'dose'.",
-        "They are furthest apart where 'dose' is 1.00: there 'effect' is on average -1.00 in context 1 and 4.00 in context 3; "
+        "They are furthest apart where 'dose' is 1.00: there 'effect' is on average -1.00 in "
+        "context 1 and 4.00 in context 3; "
         "where it is 0.00, they nearly agree.",
     ]

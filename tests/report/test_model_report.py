@@ -1,4 +1,4 @@
-"""The report says what was found in the user's own columns, shows names as text, and is one file."""
+"""The report describes the model in the user's columns, shows names as text, and is one file."""
 
 import base64
 import copy
@@ -107,7 +107,7 @@ def read_groups(page):
     )
 
 
-# ---- what it shows --------------------------------------------------------------------------------
+# ---- what it shows -------------------------------------------------------------------------------
 
 
 def test_sections_come_in_order_under_one_title(page):
@@ -128,8 +128,8 @@ def test_it_shows_the_number_of_contexts_their_certainty_and_the_errors(tame, ta
     )
     smaller = round(100 * (1 - model.errors_.contexts / model.errors_.one_model))
     assert (
-        f"With the contexts the error is {smaller} % smaller than that of a pooled model (95 % interval: "
-        in words
+        f"With the contexts the error is {smaller} % smaller than that of a pooled model (95 % "
+        f"interval: " in words
     )
     low, high = model.errors_.contexts_interval
     assert f"typical error of a prediction 95 % interval: {low:.3g} to {high:.3g}" in words
@@ -179,8 +179,8 @@ def test_the_groups_are_those_of_the_model_with_the_least_certain_first(tame, ta
 def test_without_the_table_there_are_curves_but_no_examples(tame, tame_page):
     alone, with_table = Page(render_report(tame[0], None, Origin())), Page(tame_page)
     assert (
-        "Write this page with the training table to see rows on which the predictions of the contexts differ most."
-        in alone.words
+        "Write this page with the training table to see rows on which the predictions of the "
+        "contexts differ most." in alone.words
     )
     assert len(alone.of("svg")) > 5
     assert sum(a.get("id") == "curve-0-title" for a in alone.of("title")) == 1
@@ -194,7 +194,8 @@ def test_a_model_without_stored_rows_says_what_to_do(tame):
     model.estimator_.replay_buffer_ = None
     words = Page(render_report(model, None, Origin())).words
     assert (
-        "The model stores none of its training rows. Write this page with the training table to see "
+        "The model stores none of its training rows. Write this page with the training table to "
+        "see "
         "where the contexts differ." in words
     )
 
@@ -256,7 +257,7 @@ def test_the_code_to_fit_the_model_again_is_python_by_default(tame):
     assert tame[0].estimator_._fingerprint in page.words
 
 
-# ---- what it never does ---------------------------------------------------------------------------
+# ---- what it never does --------------------------------------------------------------------------
 
 
 def test_names_are_text_and_nothing_else(page):
@@ -332,7 +333,7 @@ def test_every_chart_has_a_title_and_a_description(page):
     assert all(text.strip() for text in found.text_of("title", "desc"))
 
 
-# ---- how large it is, and how it is written -------------------------------------------------------
+# ---- how large it is, and how it is written ------------------------------------------------------
 
 
 def enlarge(model, n_groups, name):
