@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from leaflearn.cli.fit_summary import describe, tell
-from leaflearn.tabular.column_kinds import Column
-from leaflearn.tabular.held_out_errors import HeldOutErrors
-from leaflearn.tabular.preparation import TELLS_NOTHING, Preparation
+from leaflearn.tabular.column_kinds import NOT_INFORMATIVE, Column
+from leaflearn.tabular.held_out import HeldOutErrors
+from leaflearn.tabular.preparation import Preparation
 from leaflearn.tabular.targets import Target
 
 LABEL = Target("rating", "classification", True, "it holds 5 different whole numbers")
@@ -25,7 +25,7 @@ def model():
     )  # fmt: skip
     columns = (
         Column("price", "number"),
-        Column("colour", "nothing", TELLS_NOTHING),
+        Column("colour", "nothing", NOT_INFORMATIVE),
         Column("id", "nothing", "a different text in every row"),
     )
     return SimpleNamespace(

@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from leaflearn.messages import SavedText
 from strange_tables import STRANGE
 
 
@@ -44,8 +45,8 @@ def test_json(call):
 def test_what_the_fit_warned_of_is_told_again_in_the_words_of_the_command(fitted, table, call):
     model = copy.copy(fitted)
     model.warnings_ = [
-        "Column '\x1b[31mred' is empty.",
-        "There may be no conflict: set n_contexts='auto'.",
+        SavedText("Column '\x1b[31mred' is empty."),
+        SavedText("There may be no conflict: set n_contexts='auto'."),
     ]
     model.save("model")
     code, out, err = call("show", "model")

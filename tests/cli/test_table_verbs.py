@@ -8,13 +8,13 @@ import pytest
 
 from leaflearn import RecoveryWarning
 from leaflearn.cli.table_verbs import check_model_place, report_warnings, say, say_json, table_of
-from leaflearn.tabular.text_encoding import warn
+from leaflearn.messages import TableWarning
 
 
 def test_warnings_of_ours_are_said_once_and_those_of_others_not_at_all(capsys):
     with report_warnings() as told:
         for _ in range(2):
-            warn("Column '\x1b[2J' is empty.")
+            warnings.warn(TableWarning("Column '\x1b[2J' is empty."), stacklevel=1)
         warnings.warn("lbfgs failed to converge", UserWarning, stacklevel=1)
     assert told == ["Column '\x1b[2J' is empty."]
     assert capsys.readouterr().err == "Warning: Column '\\x1b[2J' is empty.\n"
@@ -23,7 +23,7 @@ def test_warnings_of_ours_are_said_once_and_those_of_others_not_at_all(capsys):
 def test_where_the_work_is_refused_its_sentence_stands_alone(capsys):
     def refuse():
         with report_warnings():
-            warn("Column 'a' is empty.")
+            warnings.warn(TableWarning("Column 'a' is empty."), stacklevel=1)
             raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):

@@ -8,7 +8,7 @@ import numpy as np
 from leaflearn.report.advice import python_advice
 from leaflearn.report.findings import describe_findings
 from leaflearn.report.rendering import render
-from leaflearn.tabular.held_out_errors import HeldOutErrors
+from leaflearn.tabular.held_out import HeldOutErrors
 from leaflearn.tabular.table_model import TableModel
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from leaflearn.report.formatting import describe_gain, explain_intervals
-from leaflearn.tabular.held_out_errors import ErrorsOfContext, HeldOutErrors
+from leaflearn.tabular.held_out import ErrorsOfContext, HeldOutErrors
 
 PARTS = tuple(ErrorsOfContext(k, n_rows=120, n_groups=15, own=0.25, one_model=0.5) for k in (0, 1))
 ERRORS = HeldOutErrors(

@@ -229,7 +229,10 @@ def test_warnings_about_the_data_and_the_fit_are_shown(tame):
     model.estimator_.converged_ = False
     table.loc[[3, 7], "effect"] = np.nan
     found = Page(render_report(model, table, Origin()))
-    assert "The target 'effect' is missing in 2 of 120 rows" in found.words
+    assert (
+        "The target 'effect' is missing in 2 of 120 rows, which were left out. Check these cells"
+        in found.words
+    )
     assert "The fit: The diagnostics of the fit contradict the contexts" in found.words
     assert "The diagnostics contradict the fit." in found.words
 

@@ -19,7 +19,7 @@ from leaflearn.report.advice import Origin, python_advice
 from leaflearn.report.model_report import render_report
 from leaflearn.report.notices import ADVICE, collect_notices
 from leaflearn.report.rendering import isolate
-from leaflearn.tabular.held_out_errors import HeldOutErrors
+from leaflearn.tabular.held_out import HeldOutErrors
 from report_models import fit_quantity
 
 MAY_BE_WRONG = FitMayBeWrong((TryMoreContexts(3, 2),))

@@ -20,11 +20,12 @@ from leaflearn.report.formatting import (
     show_interval,
 )
 from leaflearn.report.informative_column import describe_difference_without_table
-from leaflearn.tabular.preparation import TELLS_NOTHING, Preparation
+from leaflearn.tabular.column_kinds import NOT_INFORMATIVE
+from leaflearn.tabular.preparation import Preparation
 from leaflearn.tabular.reading import list_names
 
 if TYPE_CHECKING:
-    from leaflearn.tabular.held_out_errors import HeldOutErrors
+    from leaflearn.tabular.held_out import HeldOutErrors
     from leaflearn.tabular.table_model import TableModel
 
 MOST_GROUPS = 6  # that a sentence names
@@ -116,7 +117,7 @@ def _tell_data(model: TableModel) -> str:
     )
     pictures = "" if isinstance(prepare, Preparation) else "pictures in "
     nothing = (
-        [c.name for c in prepare.columns if c.form == TELLS_NOTHING]
+        [c.name for c in prepare.columns if c.form == NOT_INFORMATIVE]
         if isinstance(prepare, Preparation)
         else []
     )

@@ -48,9 +48,9 @@ def report_warnings(quiet: bool = False) -> Iterator[list[str]]:
 
     Examples
     --------
-    >>> from leaflearn.tabular.text_encoding import warn
+    >>> from leaflearn.messages import TableWarning
     >>> with report_warnings(quiet=True) as told:
-    ...     warn("Column 'a' is empty.")
+    ...     warnings.warn(TableWarning("Column 'a' is empty."), stacklevel=1)
     >>> told
     ["Column 'a' is empty."]
     """
@@ -66,7 +66,7 @@ def report_warnings(quiet: bool = False) -> Iterator[list[str]]:
                 click.echo(printable(f"Warning: {sentence}"), err=True)
 
 
-def translate(sentence: str) -> str:
+def translate(message: object) -> str:
     """A warning of the library in the words of the command.
 
     Examples
@@ -74,6 +74,7 @@ def translate(sentence: str) -> str:
     >>> translate("There may be no conflict: try n_contexts=1.")
     'There may be no conflict: try --contexts 1.'
     """
+    sentence = str(message)
     for pattern, words in IN_WORDS_OF_THE_COMMAND.items():
         sentence = re.sub(pattern, words, sentence)
     return sentence

@@ -19,8 +19,7 @@ from leaflearn.report.formatting import (
     show_share,
 )
 from leaflearn.report.rendering import isolate
-from leaflearn.tabular.error_intervals import FEWEST_GROUPS, Interval
-from leaflearn.tabular.held_out_errors import HeldOutErrors
+from leaflearn.tabular.held_out import FEWEST_GROUPS, HeldOutErrors, Interval
 
 if TYPE_CHECKING:
     from leaflearn.tabular.table_model import TableModel

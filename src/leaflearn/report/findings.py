@@ -20,8 +20,7 @@ from leaflearn.report.formatting import (
     show_share,
 )
 from leaflearn.report.rendering import isolate, plain
-from leaflearn.tabular.error_intervals import Interval
-from leaflearn.tabular.held_out_errors import HeldOutErrors
+from leaflearn.tabular.held_out import HeldOutErrors, Interval
 
 if TYPE_CHECKING:
     from leaflearn.tabular.table_model import TableModel

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from datetime import date, timedelta
 
 from leaflearn.report import settings
-from leaflearn.tabular.error_intervals import FEW_GROUPS, FEWEST_GROUPS, Interval
-from leaflearn.tabular.held_out_errors import HeldOutErrors
+from leaflearn.tabular.held_out import FEW_GROUPS, FEWEST_GROUPS, HeldOutErrors, Interval
 
 SPACE = "\u00a0"  # no-break space
 PERCENT = f"95{SPACE}%"

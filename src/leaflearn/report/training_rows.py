@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leaflearn.estimators.validation import check_X
-from leaflearn.messages import LeafWarning, Message, SavedText
+from leaflearn.messages import Message, TableWarning
 from leaflearn.persistence.fingerprint import fingerprint
-from leaflearn.tabular.frames import to_frame
 from leaflearn.tabular.preparation import Preparation
-from leaflearn.tabular.reading import find_column
+from leaflearn.tabular.reading import find_column, to_frame
 from leaflearn.tabular.rows import keep_rows_with_group, keep_rows_with_target, name_groups
 
 if TYPE_CHECKING:
@@ -78,8 +77,10 @@ def read_training_rows(model: TableModel, frame: Any, what: str = "the table") -
         rows = keep_rows_with_group(rows, model.group, what)
         X = model.features_of(rows, what)
     groups, y = name_groups(rows, model.group), model.target_.read(rows[model.target])
+    given = [warning.message for warning in caught]
+    messages = [m for w in given if isinstance(w, TableWarning) for m in w.messages]
     is_same = _is_training_data(model, X, y, groups)
-    return TrainingRows(rows, groups, X, y, _messages_of(caught), is_same)
+    return TrainingRows(rows, groups, X, y, messages, is_same)
 
 
 def find_background(model: TableModel, rows: TrainingRows | None) -> NDArray[Any] | None:
@@ -95,16 +96,6 @@ def find_background(model: TableModel, rows: TrainingRows | None) -> NDArray[Any
         return rows.X
     stored = model.estimator_.replay_buffer_
     return None if stored is None else np.asarray(stored.X)
-
-
-def _messages_of(caught: list[warnings.WarningMessage]) -> list[Message]:
-    messages: list[Message] = []
-    for warning in caught:
-        if isinstance(warning.message, LeafWarning):
-            messages += warning.message.messages
-        elif warning.category.__module__.startswith("leaflearn."):
-            messages.append(SavedText(str(warning.message)))
-    return messages
 
 
 def _is_training_data(
