@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
+from leaflearn.cli.messages import render
 from leaflearn.cli.next_commands import (
     ANSWERS,
     DATA,
@@ -15,7 +16,6 @@ from leaflearn.cli.next_commands import (
     quote_path,
     write_command,
 )
-from leaflearn.cli.table_verbs import translate
 from leaflearn.report.advice import Advice, Origin, fit_parameters, has_images
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def command_line_advice(model: TableModel, origin: Origin) -> Advice:
     data = ((DATA, "the training table"),) if origin.data is None else ()
     return Advice(
         option=_option,
-        message=lambda message: translate(str(message)),
+        message=render,
         predict=write_command(model, "predict", place, NEW, *answers),
         identify=write_command(model, "identify", place, FEW),
         predict_with_labels=write_command(model, "predict", place, NEW, "--support", FEW, *answers),

@@ -1,4 +1,4 @@
-"""`leaflearn report`: a page from a model folder, and each refusal in one sentence."""
+"""`leaflearn report`: a page from a model folder, and one sentence for each error."""
 
 import pandas
 import pytest
@@ -17,7 +17,7 @@ def place(tmp_path_factory):
     return folder
 
 
-def test_it_writes_a_page_with_the_table_and_says_where(place, capsys):
+def test_a_page_with_the_table(place, capsys):
     output = place / "new" / "report.html"
     assert run(["report", str(place / "model"), str(place / "trial.csv"), "-o", str(output)]) == 0
     captured = capsys.readouterr()
@@ -29,7 +29,7 @@ def test_it_writes_a_page_with_the_table_and_says_where(place, capsys):
     assert "The table of this page has the same fingerprint." in page
 
 
-def test_the_table_may_be_left_out(place, capsys, monkeypatch):
+def test_a_page_without_the_table(place, capsys, monkeypatch):
     monkeypatch.chdir(place)
     assert run(["report", "model"]) == 0
     assert capsys.readouterr().out == "The report is in 'report.html'. Open it in a browser.\n"
@@ -38,14 +38,12 @@ def test_the_table_may_be_left_out(place, capsys, monkeypatch):
     )
 
 
-def test_a_page_made_later_tells_the_same_as_one_made_at_the_fit(
-    place, capsys, monkeypatch, tmp_path
-):
-    """Of the table, of how it was read, and of the fit."""
+def test_a_page_written_later_equals_the_page_of_the_fit(place, capsys, monkeypatch, tmp_path):
+    """Including the warnings of reading the table and of the fit."""
     monkeypatch.chdir(tmp_path)
     table = pandas.read_csv(place / "trial.csv").assign(unit="mg")
     table.loc[3, "effect"] = None
-    table.to_csv("trial.csv")  # with numbers of the rows, in a column without a name
+    table.to_csv("trial.csv")  # with row numbers in a column without a name
     fit = [
         "fit",
         "trial.csv",
@@ -78,7 +76,8 @@ def test_a_page_made_later_tells_the_same_as_one_made_at_the_fit(
         (["model", "-o", "report.pdf"], "Cannot write 'report.pdf': its name must end in .html."),
         (
             ["model", "-o", "model/report.html"],
-            "Cannot write 'model/report.html': the model folder holds the model and nothing else; choose a place beside it.",
+            "Cannot write 'model/report.html': the model folder may hold nothing but the model; choose "
+            "a path outside of it.",
         ),
         (["model", "-o", "folder.html"], "Cannot write 'folder.html': it is a folder."),
         (["model", "trail.csv"], "There is no file 'trail.csv'; did you mean 'trial.csv'?"),
@@ -88,11 +87,11 @@ def test_a_page_made_later_tells_the_same_as_one_made_at_the_fit(
         ),
         (
             ["model", "--local-model", "module:net.py:make"],
-            "The model keeps its own local models; leave --local-model out.",
+            "The folder holds the local models of the model; leave out --local-model.",
         ),
     ],
 )
-def test_refusals_are_one_sentence_and_leave_nothing_behind(
+def test_errors_are_one_sentence_and_leave_no_files(
     place, capsys, monkeypatch, arguments, sentence
 ):
     monkeypatch.chdir(place)
@@ -106,6 +105,6 @@ def test_refusals_are_one_sentence_and_leave_nothing_behind(
     assert sorted(file.name for file in (*place.iterdir(), *(place / "model").iterdir())) == before
 
 
-def test_the_help_says_what_the_page_holds(capsys):
+def test_help(capsys):
     assert run(["report", "--help"]) == 0
     assert "Where to write the page." in capsys.readouterr().out
