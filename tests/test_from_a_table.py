@@ -1,13 +1,15 @@
-"""The page for those who have a table: its programs and its commands run, in their order, and say what the page says."""
+"""The programs and commands of docs/how-to/from-a-table.md run, with the output on the page."""
 
 import re
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import pandas
 import pytest
 
 from leaflearn.cli.main import run
+from leaflearn.tabular import settings
 
 PAGE = (Path(__file__).parents[1] / "docs" / "how-to" / "from-a-table.md").read_text(
     encoding="utf-8"
@@ -15,7 +17,7 @@ PAGE = (Path(__file__).parents[1] / "docs" / "how-to" / "from-a-table.md").read_
 
 
 def without_numbers(lines):
-    """Lines, of which those that tell what networks answer are without their numbers."""
+    """Lines, without the numbers that networks predict."""
     return [
         re.sub(r"-?\d+\.\d+", "#", line) if line.startswith("They are furthest apart") else line
         for line in lines
@@ -23,10 +25,10 @@ def without_numbers(lines):
 
 
 @pytest.fixture(autouse=True)
-def _in_a_hurry(tmp_path, monkeypatch):
+def _train_briefly(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("leaflearn.engines.training_run.STEPS", 100)
-    monkeypatch.setattr("leaflearn.tabular.held_out.STEPS", 20)
+    monkeypatch.setattr(settings, "TABLES", replace(settings.TABLES, held_out_steps=20))
     monkeypatch.setattr("leaflearn.initialization.surrogate.SCALES", (1.2,))
 
 
@@ -45,7 +47,7 @@ def test_everything_on_the_page_runs(capsys):
         assert run(arguments) == 0
         printed.append(capsys.readouterr().out)
     shown = re.search(r"```\n(\d+ rows, .*?)```", PAGE, re.S).group(1).splitlines()
-    *found, _, _, intervals = shown  # two lines are of the errors, which need a longer training
+    *found, _, _, intervals = shown  # two lines are errors, which need longer training
     assert without_numbers(printed[0].splitlines()[: len(found)]) == without_numbers(found)
     assert intervals in printed[0].splitlines()
     assert "settled" in printed[1]

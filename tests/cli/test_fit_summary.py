@@ -12,9 +12,9 @@ import pytest
 
 from leaflearn.cli._fit_summary import describe, summarize
 from leaflearn.cli.main import run
-from leaflearn.tabular.column_kinds import Column
-from leaflearn.tabular.held_out_errors import HeldOutErrors
-from leaflearn.tabular.preparation import TELLS_NOTHING, Preparation
+from leaflearn.tabular.column_kinds import NOT_INFORMATIVE, Column
+from leaflearn.tabular.held_out import HeldOutErrors
+from leaflearn.tabular.preparation import Preparation
 from leaflearn.tabular.targets import Target
 
 PLACE = "it's my model"
@@ -32,7 +32,7 @@ def model():
     )  # fmt: skip
     columns = (
         Column("price", "number"),
-        Column("colour", "nothing", TELLS_NOTHING),
+        Column("colour", "nothing", NOT_INFORMATIVE),
         Column("id", "nothing", "a different text in every row"),
     )
     return SimpleNamespace(
@@ -56,8 +56,8 @@ def test_the_whole_summary(model):
         "Less than 90 % sure: B (60 %). A few more labelled rows of these groups would determine "
         "their contexts.",
         "Error rate on 240 rows held out within the groups: pooled model 50 %, contexts 12 %.",
-        "With the contexts the error is 75 % smaller than that of one model for all.",
-        "The model was saved before errors had intervals; fit it again to have them.",
+        "With the contexts the error is 75 % smaller than that of a pooled model.",
+        "The model was saved by a version without intervals; fit it again to get them.",
     ]
 
 
@@ -67,7 +67,7 @@ def test_errors_with_their_intervals(model):
     assert lines[-3:-1] == [
         "Root mean squared error on 240 rows held out within the groups: "
         "pooled model 1.5 (95 % interval: 1.2 to 1.9), contexts 0.75 (95 % interval: 0.6 to 0.9).",
-        "With the contexts the error is 50 % smaller than that of one model for all (95 % interval: 40 % to 60 %).",
+        "With the contexts the error is 50 % smaller than that of a pooled model (95 % interval: 40 % to 60 %).",
     ]
     assert lines[-1].startswith(
         "A 95 % interval is where the error would lie on many more groups like these;"
@@ -257,8 +257,5 @@ def test_a_page_without_the_table_says_what_to_fill_in(fitted, table, capsys):
     assert run(["report", "model"]) == 0
     page = (table.parent / "report.html").read_text(encoding="utf-8")
     assert "leaflearn fit DATA.csv --target effect" in page
-    assert (
-        "To be filled in, since this page was not told their names: DATA.csv: the training table."
-        in page
-    )
+    assert "Fill in <code>DATA.csv</code>: the training table." in page
     capsys.readouterr()

@@ -26,7 +26,7 @@ def test_a_page_with_the_table(place, capsys):
     page = output.read_text(encoding="utf-8")
     assert "Rows on which the contexts disagree" in page
     assert f"leaflearn fit {place / 'trial.csv'} --target effect --group site" in page
-    assert "The table of this page has the same." in page
+    assert "The table of this page has the same fingerprint." in page
 
 
 def test_a_page_without_the_table(place, capsys, monkeypatch):
@@ -64,7 +64,7 @@ def test_a_page_written_later_equals_the_page_of_the_fit(place, capsys, monkeypa
     assert (tmp_path / "now.html").read_bytes() == (tmp_path / "later.html").read_bytes()
     bare = (tmp_path / "bare.html").read_text(encoding="utf-8")
     assert "Column 1 has no name and was left out." in bare
-    assert "The target &#x27;effect&#x27; is missing in 1 of 120 rows, which were left out." in bare
+    assert "The target &#39;effect&#39; is missing in 1 of 120 rows, which were left out." in bare
     assert bare.count("(the same everywhere)") == 1
     capsys.readouterr()
 
@@ -87,7 +87,7 @@ def test_a_page_written_later_equals_the_page_of_the_fit(place, capsys, monkeypa
         ),
         (
             ["model", "--local-model", "module:net.py:make"],
-            "The model keeps its own local models; leave --local-model out.",
+            "The folder holds the local models of the model; leave out --local-model.",
         ),
     ],
 )

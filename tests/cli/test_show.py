@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from leaflearn.messages import SavedText
 from strange_tables import STRANGE
 
 
@@ -43,7 +44,10 @@ def test_json(call):
 
 def test_warnings_of_the_fit_are_shown(fitted, table, call):
     model = copy.copy(fitted)
-    model.warnings_ = ["Column '\x1b[31mred' is empty.", "There may be no conflict."]
+    model.warnings_ = [
+        SavedText("Column '\x1b[31mred' is empty."),
+        SavedText("There may be no conflict."),
+    ]
     model.save("model")
     code, out, err = call("show", "model")
     assert (code, err) == (0, "")
@@ -52,7 +56,7 @@ def test_warnings_of_the_fit_are_shown(fitted, table, call):
         "LeafRegressor, written" in out
     )
     answer = json.loads(call("show", "model", "--json")[1])
-    assert answer["warnings"] == model.warnings_
+    assert answer["warnings"] == [str(message) for message in model.warnings_]
 
 
 @pytest.mark.usefixtures("model")

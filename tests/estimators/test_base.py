@@ -317,11 +317,12 @@ def test_rows_held_out_within_groups_can_be_scored(conflict):
 def test_single_rows_are_warned_about(conflict):
     with pytest.warns(
         RecoveryWarning,
-        match=r"^Every group has a single row, and single rows cannot tell contexts apart; pass groups= ",
+        match=r"^Every group has a single row, and contexts cannot be identified from single rows; "
+        r"pass groups= ",
     ):
         LeafRegressor(**QUICK).fit(conflict.X, conflict.y)
     with pytest.warns(
-        RecoveryWarning, match="apart, unless every context has labels of its own; pass groups= "
+        RecoveryWarning, match="rows, unless every context has labels of its own; pass groups= "
     ):
         LeafClassifier(**QUICK).fit(conflict.X, conflict.labels)
 

@@ -5,10 +5,13 @@ import re
 import runpy
 import sys
 from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from sklearn.datasets import load_breast_cancer
+
+from leaflearn.tabular import settings
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "worked_example.py"
@@ -24,7 +27,7 @@ def printed(tmp_path_factory):
         patch.chdir(folder)
         patch.setattr(sys, "argv", [EXAMPLE.name])
         patch.setattr("leaflearn.engines.training_run.STEPS", 300)
-        patch.setattr("leaflearn.tabular.held_out.STEPS", 50)
+        patch.setattr(settings, "TABLES", replace(settings.TABLES, held_out_steps=50))
         patch.setattr("leaflearn.initialization.surrogate.SCALES", (1.2,))
         with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()):
             runpy.run_path(str(EXAMPLE), run_name="__main__")

@@ -1,16 +1,17 @@
-"""Pictures that a table names, and what is said where one cannot be read."""
+"""Images named by a table, and errors about images that cannot be read."""
 
 import numpy as np
 import pandas
 import pytest
 from PIL import Image
 
+from leaflearn.messages import NoImageColumn
 from leaflearn.tabular.images import ImageFiles, find_image_column
 
 
 @pytest.fixture
 def folder(tmp_path):
-    place = tmp_path / "pictures"
+    place = tmp_path / "images"
     (place / "deep").mkdir(parents=True)
     Image.new("RGB", (50, 20), (255, 0, 0)).save(place / "red.png")
     Image.new("L", (10, 10), 255).save(place / "deep" / "white.png")
@@ -19,12 +20,12 @@ def folder(tmp_path):
     return place
 
 
-def test_any_picture_becomes_three_small_layers(folder):
+def test_images_become_three_small_channels(folder):
     frame = pandas.DataFrame({"file": ["red.png", "deep/white.png", "clear.png"]})
-    pictures = ImageFiles("file", size=4).read(frame, folder)
-    assert pictures.shape == (3, 3, 4, 4)
-    assert pictures[0, :, 2, 2].tolist() == [1.0, 0.0, 0.0]
-    np.testing.assert_array_equal(pictures[1], 1.0)
+    images = ImageFiles("file", size=4).read(frame, folder)
+    assert images.shape == (3, 3, 4, 4)
+    assert images[0, :, 2, 2].tolist() == [1.0, 0.0, 0.0]
+    np.testing.assert_array_equal(images[1], 1.0)
 
 
 def test_the_column_is_found_by_its_files(folder):
@@ -34,42 +35,47 @@ def test_the_column_is_found_by_its_files(folder):
     )
     with pytest.raises(ValueError) as error:  # noqa: PT011
         find_image_column(pandas.DataFrame({"note": ["x"]}), folder)
-    assert (
-        str(error.value)
-        == f"No column of the table names files in '{folder}'; say with --image-column which one does."
+    assert str(error.value) == (
+        f"No column of the table names files in '{folder}'; pass the column that does as "
+        "image_column=."
     )
+    assert error.value.message == NoImageColumn(str(folder))
 
 
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
-        ("gone.png", "Column 'file' names 'gone.png' in row 2, but in '{}' there is no such file."),
+        ("gone.png", "Column 'file' names 'gone.png' in row 2, but there is no such file in '{}'."),
         (
             "broken.png",
-            "Column 'file' names 'broken.png' in row 2, but in '{}' it is no picture that can be read.",
+            "Column 'file' names 'broken.png' in row 2, but that file in '{}' cannot be read as "
+            "an image.",
         ),
         (
             "deep",
-            "Column 'file' names 'deep' in row 2, but in '{}' it is no picture that can be read.",
+            "Column 'file' names 'deep' in row 2, but that file in '{}' cannot be read as an "
+            "image.",
         ),
         (
             "../secret.png",
-            "Column 'file' names '../secret.png' in row 2, which is outside of '{}'; name files inside it.",
+            "Column 'file' names '../secret.png' in row 2, which is outside of '{}'; name files "
+            "inside it.",
         ),
         (
             "/etc/passwd",
-            "Column 'file' names '/etc/passwd' in row 2, which is outside of '{}'; name files inside it.",
+            "Column 'file' names '/etc/passwd' in row 2, which is outside of '{}'; name files "
+            "inside it.",
         ),
-        (None, "Column 'file' names 'nan' in row 2, but in '{}' there is no such file."),
+        (None, "Column 'file' names 'nan' in row 2, but there is no such file in '{}'."),
     ],
 )
-def test_a_picture_that_cannot_be_read_is_named_with_its_row(folder, name, sentence):
+def test_an_image_that_cannot_be_read_is_an_error_that_names_its_row(folder, name, sentence):
     with pytest.raises(ValueError) as error:  # noqa: PT011
         ImageFiles("file").read(pandas.DataFrame({"file": ["red.png", name]}), folder)
     assert str(error.value) == sentence.format(folder)
 
 
-def test_a_picture_that_would_fill_the_memory_is_refused(folder, monkeypatch):
+def test_an_image_that_would_fill_the_memory_is_an_error(folder, monkeypatch):
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 100)
-    with pytest.raises(ValueError, match="it is no picture that can be read"):
+    with pytest.raises(ValueError, match="cannot be read as an image"):
         ImageFiles("file").read(pandas.DataFrame({"file": ["red.png"]}), folder)

@@ -1,4 +1,4 @@
-"""Local models by name, and what is said of names that lead nowhere."""
+"""Local models by name, and errors about names that cannot be loaded."""
 
 import pytest
 from sklearn.base import is_classifier
@@ -7,7 +7,7 @@ from leaflearn.tabular.local_model_names import load_factory, make_named
 
 
 @pytest.mark.parametrize("name", ["linear", "boosting"])
-def test_the_kind_follows_the_task(name):
+def test_local_models_suit_the_task(name):
     assert is_classifier(make_named(name, True))
     assert not is_classifier(make_named(name, False))
 
@@ -24,12 +24,12 @@ def test_a_factory_from_a_file(tmp_path):
         (
             "module::make",
             "",
-            "'module::make' does not say where the factory is; write module:PATH.py:FACTORY.",
+            "'module::make' does not name a factory; write module:PATH.py:FACTORY.",
         ),
         (
             "module:gone.py:make",
             None,
-            "There is no file 'gone.py' to take the factory 'make' from.",
+            "There is no file 'gone.py' with the factory 'make'.",
         ),
         (
             "module:net.py:make",
@@ -44,7 +44,7 @@ def test_a_factory_from_a_file(tmp_path):
         ("module:net.txt:make", "", "'net.txt' is not a Python file; its name must end in .py."),
     ],
 )
-def test_names_that_lead_nowhere(tmp_path, monkeypatch, name, content, sentence):
+def test_names_that_cannot_be_loaded_are_errors(tmp_path, monkeypatch, name, content, sentence):
     monkeypatch.chdir(tmp_path)
     if content is not None:
         for file in ("net.py", "net.txt"):

@@ -1,14 +1,18 @@
-"""Columns become features, and features lead back to their columns."""
+"""Columns become features, and each feature names its column."""
+
+from dataclasses import replace
 
 import numpy as np
 import pandas
 import pytest
 
+from leaflearn.messages import ColumnsLeftOut, TableWarning, TooManyFeatures
 from leaflearn.persistence import pack_objects, unpack_objects
-from leaflearn.tabular.preparation import MOST_FEATURES, TELLS_NOTHING, Preparation
-from leaflearn.tabular.text_encoding import TableWarning
+from leaflearn.tabular import settings
+from leaflearn.tabular.column_kinds import NOT_INFORMATIVE
+from leaflearn.tabular.preparation import Preparation
 
-pytestmark = pytest.mark.filterwarnings("ignore::leaflearn.tabular.text_encoding.TableWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::leaflearn.messages.TableWarning")
 
 
 @pytest.fixture
@@ -21,7 +25,7 @@ def table():
             "genre": rng.choice(["crime", "poetry", "travel"], 80),
             "day": pandas.date_range("2024-01-01", periods=80).astype(str),
             "text": [" ".join(rng.choice(words, 6)) + f" number {i}" for i in range(80)],
-            "holes": np.where(rng.random(80) < 0.3, np.nan, rng.normal(size=80)),
+            "gaps": np.where(rng.random(80) < 0.3, np.nan, rng.normal(size=80)),
             "mixed": [i % 3 if i % 2 else "x" for i in range(80)],
             "id": [f"id{i}" for i in range(80)],
         }
@@ -37,7 +41,7 @@ def prepare(table, y=None, **options):
     )
 
 
-def test_every_feature_is_a_finite_number_of_about_one_size_and_names_its_column(table):
+def test_features_are_finite_of_one_scale_and_name_their_columns(table):
     found = prepare(table)
     features = found(table)
     assert np.isfinite(features).all()
@@ -48,29 +52,33 @@ def test_every_feature_is_a_finite_number_of_about_one_size_and_names_its_column
         name.startswith(column)
         for name, column in zip(found.feature_names, found.feature_columns, strict=True)
     )
-    assert {"price", "day", "genre = crime", "holes is missing", "text, direction 1"} <= set(
+    assert {"price", "day", "genre = crime", "gaps is missing", "text, direction 1"} <= set(
         found.feature_names
     )
 
 
-def test_columns_that_tell_nothing_are_left_out_with_one_warning(table):
+def test_columns_without_information_are_left_out_with_one_warning(table):
     table = table.assign(empty=None, unit="cm")
-    sentence = (
-        r"^Columns were left out: 'id' \(a different text in every row\); 'empty' \(empty\); 'unit' \(the same everywhere\)\.$"
-    )  # fmt: skip
-    with pytest.warns(TableWarning, match=sentence):
+    with pytest.warns(TableWarning) as caught:
         prepare(table)
+    (warning,) = caught
+    reasons = ("a different text in every row", "empty", "constant")
+    assert warning.message.messages == (ColumnsLeftOut(reasons, (("id",), ("empty",), ("unit",))),)
+    assert str(warning.message) == (
+        "Columns were left out: 'id' (a different text in every row); 'empty' (empty); 'unit' "
+        "(constant)."
+    )
 
 
-def test_nothing_left_is_refused():
+def test_a_table_without_usable_columns_is_an_error():
     with pytest.raises(
         ValueError,
-        match=r"^No column is left to learn from. Columns were left out: 'a' \(the same everywhere\)\.$",
+        match=r"^No column is left to learn from. Columns were left out: 'a' \(constant\)\.$",
     ):
         prepare(pandas.DataFrame({"a": [1] * 80}))
 
 
-def test_another_name_of_the_group_is_left_out_but_a_property_of_groups_stays():
+def test_other_names_of_the_group_are_left_out_but_not_its_properties():
     table = pandas.DataFrame(
         {
             "name": [f"Dr {i}" for i in GROUP],
@@ -84,12 +92,12 @@ def test_another_name_of_the_group_is_left_out_but_a_property_of_groups_stays():
     assert prepare(table, keep_named=True).used == ["name", "country", "x"]
 
 
-def test_the_column_order_and_further_columns_do_not_matter_later(table):
+def test_column_order_and_further_columns_do_not_matter(table):
     found = prepare(table)
     np.testing.assert_array_equal(found(table[table.columns[::-1]].assign(more=1)), found(table))
 
 
-def test_new_values_holes_and_slips_are_no_error(table):
+def test_new_missing_and_unreadable_values_are_accepted(table):
     found = prepare(table)
     new = pandas.DataFrame(
         {
@@ -97,7 +105,7 @@ def test_new_values_holes_and_slips_are_no_error(table):
             "genre": ["opera"],
             "day": ["someday"],
             "text": [None],
-            "holes": [None],
+            "gaps": [None],
             "mixed": [None],
             "id": ["z"],
         }
@@ -105,15 +113,16 @@ def test_new_values_holes_and_slips_are_no_error(table):
     assert np.isfinite(found(new)).all()
 
 
-def test_a_missing_column_is_named(table):
+def test_a_missing_column_is_an_error(table):
     with pytest.raises(
         ValueError,
-        match=r"^There is no column 'genre' in new.csv; did you mean 'genres'\? There are: 'price', 'genres',",
+        match=r"^There is no column 'genre' in new.csv; did you mean 'genres'\? There are: "
+        r"'price', ",
     ):
         prepare(table)(table.rename(columns={"genre": "genres"}), "new.csv")
 
 
-def test_it_survives_the_model_folder_without_pickle(table):
+def test_it_is_saved_and_loaded_without_pickle(table):
     found = prepare(table)
     again = Preparation.from_json(
         found.to_json(), unpack_objects(pack_objects(found.parts, "the parts"), "the parts")
@@ -122,34 +131,36 @@ def test_it_survives_the_model_folder_without_pickle(table):
     np.testing.assert_array_equal(again(table), found(table))
 
 
-def test_narrowed_to_some_features_it_gives_the_same_numbers_and_needs_no_other_columns(table):
+def test_narrowed_features_are_the_same_and_need_no_other_columns(table):
     found = prepare(table)
     kept = np.array(
-        [i for i, column in enumerate(found.feature_columns) if column in ("holes", "genre")]
+        [i for i, column in enumerate(found.feature_columns) if column in ("gaps", "genre")]
     )
     narrow = found.narrowed(table, kept, 0)
-    np.testing.assert_allclose(narrow(table[["holes", "genre"]]), found(table)[:, kept], rtol=1e-12)
-    assert {c.form for c in narrow.columns if c.name == "text"} == {TELLS_NOTHING}
+    np.testing.assert_allclose(narrow(table[["gaps", "genre"]]), found(table)[:, kept], rtol=1e-12)
+    assert {c.form for c in narrow.columns if c.name == "text"} == {NOT_INFORMATIVE}
     assert narrow.parts["text"] == []
 
 
-def test_thousands_of_columns_become_a_bounded_number_of_features():
+def test_the_number_of_features_is_limited():
     rng = np.random.default_rng(0)
     table = pandas.DataFrame(rng.normal(size=(80, 3000))).rename(columns=lambda i: f"c{i}")
     y = np.where(GROUP % 2, 1.0, -1.0) * table["c1234"].to_numpy()
     with pytest.warns(
         TableWarning,
-        match=r"^The columns give 3,000 features; the 100 were kept that go with the target inside the groups\.$",
-    ):
+        match=r"^The columns give 3,000 features; the 100 that are most strongly associated with "
+        r"the target within the groups are used\.$",
+    ) as caught:
         found = prepare(table, y)
-    assert len(found.feature_names) == MOST_FEATURES
+    assert caught[0].message.messages == (TooManyFeatures(3000, 100),)
+    assert len(found.feature_names) == settings.TABLES.max_features
     assert "c1234" in found.feature_names
-    assert found(table[found.used]).shape == (80, MOST_FEATURES)
+    assert found(table[found.used]).shape == (80, settings.TABLES.max_features)
 
 
-def test_many_categories_and_texts_are_bounded(monkeypatch):
-    monkeypatch.setattr("leaflearn.tabular.preparation.MOST_ZERO_ONE", 10)
-    monkeypatch.setattr("leaflearn.tabular.preparation.MOST_TEXT_COLUMNS", 1)
+def test_the_number_of_categories_and_texts_is_limited(monkeypatch):
+    limited = replace(settings.TABLES, max_indicators=10, max_text_columns=1)
+    monkeypatch.setattr(settings, "TABLES", limited)
     rng = np.random.default_rng(0)
     table = pandas.DataFrame({f"c{i}": rng.choice(list("abcdefgh"), 80) for i in range(5)})
     for i in range(2):

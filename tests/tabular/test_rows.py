@@ -1,10 +1,18 @@
-"""Which rows and columns are learnt from, and what is said of the others."""
+"""Which rows and columns are used, and warnings about the others."""
 
 import warnings
 
 import pandas
 import pytest
 
+from leaflearn.messages import (
+    GroupMissing,
+    NoGroupColumn,
+    OneGroup,
+    OneRowPerGroup,
+    TableWarning,
+    TargetMissing,
+)
 from leaflearn.tabular.rows import (
     choose_columns,
     keep_rows_with_group,
@@ -13,7 +21,6 @@ from leaflearn.tabular.rows import (
     name_sources,
     warn_about_groups,
 )
-from leaflearn.tabular.text_encoding import TableWarning
 
 NAMES = ["site", "dose", "day", "effect"]
 TABLE = pandas.DataFrame({"site": ["A", None, "B", None], "effect": [1.0, 2.0, None, 4.0]})
@@ -29,32 +36,38 @@ def test_columns_to_learn_from():
     [
         (
             ("efect", None, None, []),
-            "There is no column 'efect' in t; did you mean 'effect'? There are: 'site', 'dose', 'day', 'effect'.",
+            "There is no column 'efect' in t; did you mean 'effect'? There are: 'site', 'dose', "
+            "'day', 'effect'.",
         ),
         (
             ("effect", "sit", None, []),
-            "There is no column 'sit' in t; did you mean 'site'? There are: 'site', 'dose', 'day', 'effect'.",
+            "There is no column 'sit' in t; did you mean 'site'? There are: 'site', 'dose', "
+            "'day', 'effect'.",
         ),
         (
             ("effect", "effect", None, []),
-            "Column 'effect' is both the target and the group; they have to differ.",
+            "Column 'effect' is both the target and the group; choose two different columns.",
         ),
         (
             ("effect", "site", ["effect"], []),
-            "Column 'effect' is the target and cannot be learnt from.",
+            "Column 'effect' is the target and cannot be a feature; leave it out of the features.",
         ),
-        (("effect", "site", ["site"], []), "Column 'site' is the group and cannot be learnt from."),
+        (
+            ("effect", "site", ["site"], []),
+            "Column 'site' is the group and cannot be a feature; leave it out of the features.",
+        ),
         (
             ("effect", None, None, ["dse"]),
-            "There is no column 'dse' in t; did you mean 'dose'? There are: 'site', 'dose', 'day', 'effect'.",
+            "There is no column 'dse' in t; did you mean 'dose'? There are: 'site', 'dose', "
+            "'day', 'effect'.",
         ),
         (
             ("effect", "site", None, ["day", "dose"]),
-            "No column of t is left to learn from beside the target and the group.",
+            "No column of t is left to learn from besides the target and the group.",
         ),
     ],
 )
-def test_columns_that_cannot_be_meant(arguments, sentence):
+def test_impossible_choices_of_columns_are_errors(arguments, sentence):
     with pytest.raises(ValueError) as error:  # noqa: PT011
         choose_columns(NAMES, *arguments, "t")
     assert str(error.value) == sentence
@@ -64,17 +77,19 @@ def test_rows_without_target_or_group_are_left_out_with_a_warning():
     with pytest.warns(
         TableWarning,
         match=r"^The target 'effect' is missing in 1 of 4 rows, which were left out\.$",
-    ):
+    ) as of_target:
         rows = keep_rows_with_target(TABLE, "effect", "t")
     with pytest.warns(
         TableWarning,
         match=r"^The group 'site' is missing in 2 rows, the first is row 2; they were left out\.$",
-    ):
+    ) as of_group:
         rows = keep_rows_with_group(rows, "site", "t")
     assert rows.index.tolist() == [0]
+    assert of_target[0].message.messages == (TargetMissing("effect", 1, 4),)
+    assert of_group[0].message.messages == (GroupMissing("site", 2, 2),)
 
 
-def test_a_column_without_any_group_is_refused():
+def test_a_column_without_any_group_is_an_error():
     with pytest.raises(ValueError, match=r"^The group 'site' is missing in every row of t\.$"):
         keep_rows_with_group(TABLE.iloc[[1, 3]], "site", "t")
 
@@ -89,22 +104,33 @@ def test_groups_and_sources_without_a_column():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "beginning"),
+    ("arguments", "message", "beginning"),
     [
-        ((None, 5, 5), "No column of groups was given, so every row is a group of its own;"),
-        (("site", 1, 5), "Column 'site' holds one group only, and one group has one context;"),
+        (
+            (None, 5, 5),
+            NoGroupColumn(),
+            "No column of groups was given, so every row is a group of its own;",
+        ),
+        (
+            ("site", 1, 5),
+            OneGroup("site"),
+            "Column 'site' holds a single group, and a group has a single context;",
+        ),
         (
             ("site", 5, 5),
-            "Every group in 'site' has one row, and single rows hardly tell contexts apart;",
+            OneRowPerGroup("site"),
+            "Every group in 'site' has one row, and contexts can hardly be identified from single "
+            "rows;",
         ),
     ],
 )
-def test_groups_that_cannot_tell(arguments, beginning):
-    with pytest.warns(TableWarning, match=f"^{beginning}"):
+def test_groups_that_do_not_identify_contexts_give_a_warning(arguments, message, beginning):
+    with pytest.warns(TableWarning, match=f"^{beginning}") as caught:
         warn_about_groups(*arguments)
+    assert caught[0].message.messages == (message,)
 
 
-def test_good_groups_need_no_word():
+def test_groups_of_several_rows_give_no_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warn_about_groups("site", 2, 4)

@@ -1,8 +1,9 @@
-"""From a frame to contexts and answers, and through a folder and back."""
+"""Fit, identify, predict, save and load a `TableModel`."""
 
 import json
 import os
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas
@@ -10,16 +11,27 @@ import pytest
 
 import leaflearn
 from leaflearn.benchmark.evaluation import allocation_agreement
+from leaflearn.messages import (
+    ContextNotChosen,
+    FittedWithoutGroups,
+    GroupsNotInTraining,
+    GroupsWithoutLabels,
+    ImageFolderMissing,
+    LocalModelCodeMissing,
+    LocalModelInFolder,
+    NoProbabilities,
+    TableWarning,
+)
+from leaflearn.tabular import settings
 from leaflearn.tabular.table_model import TableModel
-from leaflearn.tabular.text_encoding import TableWarning
 
 pytestmark = pytest.mark.filterwarnings(
-    "ignore::leaflearn.tabular.text_encoding.TableWarning", "ignore::leaflearn.RecoveryWarning"
+    "ignore::leaflearn.messages.TableWarning", "ignore::leaflearn.RecoveryWarning"
 )
 
 
 def make_table(n_sites=12, n_rows=8, seed=0):
-    """Sites that measure with opposite signs, and columns that have nothing to do with it."""
+    """Sites with effects of opposite signs, and columns without effects."""
     rng = np.random.default_rng(seed)
     site = np.repeat(np.arange(n_sites), n_rows)
     table = pandas.DataFrame(
@@ -34,10 +46,10 @@ def make_table(n_sites=12, n_rows=8, seed=0):
     return table
 
 
-def hurry(monkeypatch):
-    """To see that networks come through, not what they learn."""
+def train_briefly(monkeypatch):
+    """These tests check that networks can be fitted, not how well they predict."""
     monkeypatch.setattr("leaflearn.engines.training_run.STEPS", 20)
-    monkeypatch.setattr("leaflearn.tabular.held_out.STEPS", 5)
+    monkeypatch.setattr(settings, "TABLES", replace(settings.TABLES, held_out_steps=5))
 
 
 TABLE = make_table()
@@ -62,7 +74,7 @@ def label():
         )
 
 
-def test_contexts_are_found_among_columns_that_tell_nothing(quantity, label):
+def test_contexts_are_found_among_columns_that_are_not_informative(quantity, label):
     for model in (quantity, label):
         assert allocation_agreement(model.estimator_.contexts_, TRUTH) == 1.0
         assert model.preparation_.feature_columns == ["dose"]
@@ -70,15 +82,15 @@ def test_contexts_are_found_among_columns_that_tell_nothing(quantity, label):
     assert (quantity.errors_.metric, label.errors_.metric) == ("RMSE", "error rate")
 
 
-def test_named_features_are_all_kept():
+def test_named_features_are_all_used():
     model = TableModel(
         "effect", "site", contexts=1, local_model="linear", features=["dose", "day"]
     ).fit(TABLE)
     assert model.preparation_.feature_columns == ["dose", "day"]
 
 
-def test_features_that_are_missed_come_back():
-    """What flips the sign of another feature goes with nothing by itself, and yet is needed."""
+def test_features_that_are_needed_are_used():
+    """A feature that flips the effect of another has no association with the target by itself."""
     rng = np.random.default_rng(0)
     table = pandas.DataFrame(
         {
@@ -113,7 +125,7 @@ def test_identify_and_predict(quantity):
     np.testing.assert_allclose(by_group["prediction"], TABLE["effect"], atol=0.4)
 
 
-def test_rows_are_answered_one_by_one_whatever_stands_beside_them(quantity, monkeypatch):
+def test_predictions_do_not_depend_on_other_rows(quantity, monkeypatch):
     whole = quantity.predict(TABLE, by_group=True)
     monkeypatch.setattr("leaflearn.tabular.predictions.ROWS_AT_ONCE", 7)
     done = []
@@ -123,7 +135,7 @@ def test_rows_are_answered_one_by_one_whatever_stands_beside_them(quantity, monk
     assert done[-1] == len(TABLE)
 
 
-def test_all_rows_are_one_source_without_a_column_of_groups(quantity):
+def test_without_a_column_of_groups_all_rows_are_one_group(quantity):
     few = make_table(1, 6).drop(columns="site")
     assert quantity.identify(few)["group"].tolist() == ["all rows"]
     assert quantity.predict(few, support=few)["context"].nunique() == 1
@@ -148,7 +160,7 @@ def test_probabilities_of_labels(label):
     ]
 
 
-def test_a_source_like_no_other_is_new(quantity):
+def test_a_group_that_fits_no_context_is_new(quantity):
     few = make_table(1, 12).assign(effect=lambda table: 5 + table["dose"])
     found = quantity.identify(few)
     assert found["is_new"].tolist() == [True]
@@ -156,59 +168,75 @@ def test_a_source_like_no_other_is_new(quantity):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "sentence"),
+    ("arguments", "message", "sentence"),
     [
-        ({}, "The model has 2 contexts; say in which of them, or in each, rows are answered."),
-        ({"context": 2}, "There is no context 2; the model has 2, numbered from 0."),
+        (
+            {},
+            ContextNotChosen(2),
+            "The model has 2 contexts; choose one by context=, support= or by_group=True, or pass "
+            "each=True.",
+        ),
+        ({"context": 2}, None, "There is no context 2; the model has 2, numbered from 0."),
         (
             {"each": True, "proba": True},
-            "The target 'effect' is a quantity, which has no probabilities of labels; leave out --proba.",
+            NoProbabilities("effect"),
+            "The target 'effect' is a quantity, which has no class probabilities; leave out "
+            "proba=True.",
         ),
     ],
 )
-def test_what_cannot_be_answered(quantity, arguments, sentence):
+def test_predictions_that_are_not_possible_are_errors(quantity, arguments, message, sentence):
     with pytest.raises(ValueError) as error:  # noqa: PT011
         quantity.predict(TABLE, **arguments)
-    assert str(error.value) == sentence
+    assert (getattr(error.value, "message", None), str(error.value)) == (message, sentence)
 
 
-def test_groups_that_nobody_knows(quantity):
+def test_unknown_groups_are_errors(quantity):
     with pytest.raises(ValueError) as error:  # noqa: PT011
         quantity.predict(TABLE.assign(site="elsewhere"), by_group=True)
-    cure = "give a few labelled rows of it with --support, or ask --each context."
-    assert str(error.value) == f"Group 'elsewhere' was not there in training; {cure}"
+    assert error.value.message == GroupsNotInTraining(("elsewhere",))
+    assert str(error.value) == (
+        "Group 'elsewhere' was not in the training table; pass a few labelled rows of it as "
+        "support=, or pass each=True."
+    )
     with pytest.raises(ValueError) as error:  # noqa: PT011
         quantity.predict(TABLE, support=make_table(10))
-    cure = cure.replace("of it", "of each")
-    assert str(error.value) == f"Groups 'site 10', 'site 11' have no labelled rows; {cure}"
+    assert error.value.message == GroupsWithoutLabels(("site 10", "site 11"))
+    assert str(error.value) == (
+        "Groups 'site 10', 'site 11' have no labelled rows; add a few labelled rows of each to "
+        "support=, or pass each=True."
+    )
     with pytest.raises(
         ValueError,
-        match=r"^The labelled rows are of 10 groups, but the table has no column 'site'; add it\.$",
+        match=r"^The labelled rows belong to 10 groups, but the table has no column 'site'; add "
+        r"it\.$",
     ):
         quantity.predict(TABLE.drop(columns="site"), support=make_table(10))
 
 
-def test_a_model_without_groups_cannot_be_asked_by_group():
+def test_a_model_without_groups_has_no_contexts_of_groups():
     with pytest.warns(TableWarning, match="^No column of groups was given"):
         model = TableModel("effect", contexts=1, local_model="linear", features=["dose"]).fit(TABLE)
     assert model.errors_ is None
     with pytest.raises(
         ValueError,
-        match=r"^The model was fitted without groups, so rows cannot be answered by their group;",
-    ):
+        match=r"^The model was fitted without groups, so contexts cannot be looked up by group; "
+        r"pass context= or each=True\.$",
+    ) as error:
         model.predict(TABLE, by_group=True)
+    assert error.value.message == FittedWithoutGroups()
     assert (model.predict(TABLE)["context"] == 0).all()
 
 
-def test_one_group_and_one_row_a_group_are_fitted_with_a_warning():
-    with pytest.warns(TableWarning, match="^Column 'site' holds one group only"):
+def test_a_single_group_and_single_rows_give_a_warning():
+    with pytest.warns(TableWarning, match="^Column 'site' holds a single group"):
         TableModel("effect", "site", local_model="linear", features=["dose"]).fit(make_table(1, 30))
     with pytest.warns(TableWarning, match="^Every group in 'site' has one row"):
         TableModel("effect", "site", local_model="linear", features=["dose"]).fit(make_table(30, 1))
 
 
 @pytest.mark.parametrize("which", ["quantity", "label"])
-def test_a_folder_keeps_everything_and_no_code(which, request, tmp_path):
+def test_a_saved_model_is_complete_and_holds_no_code(which, request, tmp_path):
     model = request.getfixturevalue(which)
     model.save(tmp_path / "model")
     again = TableModel.load(tmp_path / "model")
@@ -230,16 +258,17 @@ def test_a_folder_keeps_everything_and_no_code(which, request, tmp_path):
     ]
 
 
-def test_an_estimator_alone_is_no_table_model(quantity, tmp_path):
+def test_a_saved_estimator_is_not_a_table_model(quantity, tmp_path):
     quantity.estimator_.save(tmp_path / "model")
     with pytest.raises(ValueError) as error:  # noqa: PT011
         TableModel.load(tmp_path / "model")
     assert str(error.value) == (
-        f"'{tmp_path}/model' holds an estimator that was not fitted to a table; load it in Python with leaflearn.load."
+        f"'{tmp_path}/model' holds an estimator that was not fitted to a table; load it in Python "
+        f"with leaflearn.load."
     )
 
 
-def test_a_folder_that_says_something_else_is_refused(quantity, tmp_path):
+def test_a_folder_without_description_of_the_columns_is_an_error(quantity, tmp_path):
     from leaflearn.persistence import read_model, write_model
 
     quantity.save(tmp_path / "model")
@@ -255,8 +284,8 @@ def test_a_folder_that_says_something_else_is_refused(quantity, tmp_path):
 
 
 @pytest.mark.parametrize("local_model", ["mlp", "boosting"])
-def test_other_local_models_survive_the_folder(local_model, tmp_path, monkeypatch):
-    hurry(monkeypatch)
+def test_other_local_models_are_saved_and_loaded(local_model, tmp_path, monkeypatch):
+    train_briefly(monkeypatch)
     model = TableModel(
         "verdict", "site", contexts=1, local_model=local_model, features=["dose"]
     ).fit(TABLE)
@@ -266,11 +295,17 @@ def test_other_local_models_survive_the_folder(local_model, tmp_path, monkeypatc
     )
 
 
-FACTORY = "from torch import nn\n\ndef make(input_shape, n_outputs):\n    return nn.Sequential(nn.Linear(input_shape[0], n_outputs))\n"
+FACTORY = """
+from torch import nn
 
 
-def test_a_factory_of_ones_own_is_passed_again(tmp_path, monkeypatch):
-    hurry(monkeypatch)
+def make(input_shape, n_outputs):
+    return nn.Sequential(nn.Linear(input_shape[0], n_outputs))
+"""
+
+
+def test_a_factory_of_the_user_is_passed_again(tmp_path, monkeypatch):
+    train_briefly(monkeypatch)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "net.py").write_text(FACTORY)
     name = "module:net.py:make"
@@ -280,19 +315,20 @@ def test_a_factory_of_ones_own_is_passed_again(tmp_path, monkeypatch):
     model.save("model")
     with pytest.raises(ValueError) as error:  # noqa: PT011
         TableModel.load("model")
-    assert (
-        str(error.value)
-        == f"The model was fitted with --local-model {name}, which is code and not in the folder; pass it again."
+    assert error.value.message == LocalModelCodeMissing(name)
+    assert str(error.value) == (
+        f"The model was fitted with local_model={name!r}, which is code and not in the folder; "
+        "pass it again."
     )
     pandas.testing.assert_frame_equal(
         TableModel.load("model", name).predict(TABLE), model.predict(TABLE)
     )
 
 
-def test_pictures_are_learnt_from_and_kept(tmp_path, monkeypatch):
+def test_images_are_used_and_saved(tmp_path, monkeypatch):
     from PIL import Image
 
-    hurry(monkeypatch)
+    train_briefly(monkeypatch)
     red = np.random.default_rng(0).random(40) < 0.5
     for i in range(40):
         Image.new("RGB", (12, 9), (255, 0, 0) if red[i] else (0, 0, 255)).save(
@@ -309,9 +345,10 @@ def test_pictures_are_learnt_from_and_kept(tmp_path, monkeypatch):
     again = TableModel.load(tmp_path / "model")
     with pytest.raises(
         ValueError,
-        match=r"^The model learnt from pictures; say with --images in which folder the new ones are\.$",
-    ):
+        match=r"^The model was fitted to images; pass the folder of the new images as images=\.$",
+    ) as error:
         again.predict(table)
+    assert error.value.message == ImageFolderMissing()
     pandas.testing.assert_frame_equal(again.predict(table, images=tmp_path), model.predict(table))
     quantity = TableModel("size", "who", contexts=1, images=tmp_path, image_column="file").fit(
         table.assign(size=red * 1.5 + 0.1 * np.arange(40))
@@ -319,10 +356,33 @@ def test_pictures_are_learnt_from_and_kept(tmp_path, monkeypatch):
     assert quantity.local_model_ == "mlp"
 
 
-def test_networks_that_learn_by_heart_where_straight_lines_would_do_are_told(monkeypatch):
-    hurry(monkeypatch)
-    sentence = r"^Straight lines foretell held-out rows better than networks here \(RMSE .* instead of .*\); try the local model 'linear'\.$"
+def test_linear_models_are_recommended_if_networks_predict_worse(monkeypatch):
+    train_briefly(monkeypatch)
+    sentence = (
+        r"^Linear models predict held-out rows better than networks here \(RMSE .* instead of "
+        r".*\); try local_model='linear'\.$"
+    )
     with pytest.warns(TableWarning, match=sentence):
         TableModel("effect", "site", contexts=1, features=["dose"]).fit(
             TABLE.assign(effect=TABLE["dose"] * 100)
         )
+
+
+def test_the_folder_of_a_linear_model_needs_no_local_model(quantity, tmp_path):
+    quantity.save(tmp_path / "model")
+    with pytest.raises(
+        ValueError,
+        match=r"^The folder holds the local models of the model; leave out local_model=\.$",
+    ) as error:
+        TableModel.load(tmp_path / "model", "linear")
+    assert error.value.message == LocalModelInFolder()
+
+
+def test_telling_columns_is_a_deprecated_name(quantity):
+    sentence = (
+        r"^telling_columns_ is renamed informative_columns_ and will be removed in 0\.4; use "
+        r"informative_columns_\.$"
+    )
+    with pytest.warns(FutureWarning, match=sentence):
+        columns = quantity.telling_columns_
+    assert columns == quantity.informative_columns_ == ["dose"]

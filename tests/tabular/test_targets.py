@@ -1,4 +1,4 @@
-"""Labels or quantities: the target says so itself, and a slip in it is named with its row."""
+"""Whether targets are labels or quantities, and errors that name the row of a wrong cell."""
 
 import numpy as np
 import pandas
@@ -25,13 +25,13 @@ def column(cells):
         (["0.5", "1.5"], "regression", "it holds numbers"),
     ],
 )
-def test_the_task_and_why(cells, task, reason):
+def test_the_task_and_the_reason(cells, task, reason):
     target = find_target(column(cells))
     assert (target.task, target.reason) == (task, reason)
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])
-def test_who_says_the_task_gets_it(task):
+def test_the_task_can_be_set(task):
     target = find_target(column([1, 2, 3] * 9), task)
     assert (target.task, target.reason) == (task, "you said so")
     assert target.read(column([1, 2])).dtype == (
@@ -50,36 +50,58 @@ def test_labels_are_whole_numbers_or_text():
 @pytest.mark.parametrize(
     ("cells", "task", "sentence"),
     [
-        ([1.5, 2.5, "oops"], "auto", "The target 'y' holds numbers, but 'oops' in row 3 is none; correct it, or say which task it is."),
-        (["a", "b"], "regression", "The target 'y' holds numbers, but 'a' in row 1 is none; correct it, or say that the task is "
-                                   "classification."),
-        ([1.5, np.inf, 2.5], "auto", "Column 'y' holds an infinite number in row 2; correct it, or leave the row out."),
+        (
+            [1.5, 2.5, "oops"],
+            "auto",
+            "The target 'y' holds numbers, but 'oops' in row 3 is not a number; correct it, or "
+            "set the task.",
+        ),
+        (
+            ["a", "b"],
+            "regression",
+            "The target 'y' holds numbers, but 'a' in row 1 is not a number; correct it, or set "
+            "the task to classification.",
+        ),
+        (
+            [1.5, np.inf, 2.5],
+            "auto",
+            "Column 'y' holds an infinite number in row 2; correct it, or leave the row out.",
+        ),
         ([5, 5], "auto", "The target 'y' is '5' in every row; there is nothing to learn."),
-        (["a in row 1"] * 2, "auto", "The target 'y' is 'a in row 1' in every row; there is nothing to learn."),
-        ([f"text {i}" for i in range(1200)], "auto", "The target 'y' holds 1,200 different labels in 1,200 rows, too many to learn; "
-                                                     "choose another."),
+        (
+            ["a in row 1"] * 2,
+            "auto",
+            "The target 'y' is 'a in row 1' in every row; there is nothing to learn.",
+        ),
+        (
+            [f"text {i}" for i in range(1200)],
+            "auto",
+            "The target 'y' holds 1,200 different labels in 1,200 rows, too many to learn; choose "
+            "another target.",
+        ),
     ],
-)  # fmt: skip
-def test_refused_in_one_sentence(cells, task, sentence):
+)
+def test_targets_that_cannot_be_used_are_errors(cells, task, sentence):
     with pytest.raises(ValueError) as error:  # noqa: PT011
         find_target(column(cells), task).read(column(cells))
     assert str(error.value) == sentence
 
 
-def test_a_label_of_another_kind_is_named_later():
+def test_new_labels_of_another_kind_are_errors():
     whole = Target("y", "classification", has_numbers=True, reason="")
     with pytest.raises(
-        ValueError, match=r"^The target 'y' holds numbers, but 'a' in row 2 is none; correct it\.$"
+        ValueError,
+        match=r"^The target 'y' holds numbers, but 'a' in row 2 is not a number; correct it\.$",
     ):
         whole.read(column([1, "a"]))
     with pytest.raises(
         ValueError,
-        match=r"^The labels in 'y' are whole numbers, but '1.5' in row 1 is none; correct it\.$",
+        match=r"^The labels in 'y' are whole numbers, but '1.5' in row 1 is not; correct it\.$",
     ):
         whole.read(column([1.5, 2.0]))
 
 
-def test_names_of_groups_do_not_depend_on_holes_elsewhere():
+def test_names_do_not_depend_on_missing_values_elsewhere():
     assert (
         to_names(pandas.Series([7, 8]))
         == to_names(pandas.Series([7.0, 8.0]))

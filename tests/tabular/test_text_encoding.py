@@ -1,4 +1,4 @@
-"""Bytes become text: unpacked by what they are, decoded by what they say, and refused in one sentence."""
+"""Bytes are decompressed and decoded, or a clear error is raised."""
 
 import bz2
 import gzip
@@ -9,8 +9,9 @@ import zipfile
 
 import pytest
 
-from leaflearn.tabular import text_encoding as table_text
-from leaflearn.tabular.text_encoding import TableWarning, decode, unpack
+from leaflearn.messages import NotUtf8, TableWarning
+from leaflearn.tabular import text_encoding
+from leaflearn.tabular.text_encoding import decode, unpack
 
 TEXT = "naïve,café\n1,2\n"
 
@@ -27,14 +28,14 @@ def pack_zip(**members):
     "pack",
     [gzip.compress, bz2.compress, lzma.compress, lambda content: pack_zip(table=content), bytes],
 )
-def test_packed_bytes_come_out_as_they_went_in(pack):
+def test_compressed_bytes_are_unpacked(pack):
     assert unpack(pack(TEXT.encode()), "table") == TEXT.encode()
 
 
 @pytest.mark.parametrize(
     "pack", [gzip.compress, bz2.compress, lzma.compress, lambda content: pack_zip(table=content)]
 )
-def test_a_damaged_archive_is_refused_in_one_sentence(pack):
+def test_a_damaged_archive_is_an_error(pack):
     whole = pack(TEXT.encode() * 100)
     with pytest.raises(
         ValueError, match=r"^'table.gz' is damaged and cannot be unpacked; get a fresh copy\.$"
@@ -45,17 +46,19 @@ def test_a_damaged_archive_is_refused_in_one_sentence(pack):
 def test_an_archive_must_hold_one_table():
     with pytest.raises(
         ValueError,
-        match=r"^'all.zip' holds 2 files, but one table was expected; unpack it and give one of them\.$",
+        match=r"^'all.zip' holds 2 files, but one table was expected; unpack it and give one of "
+        r"them\.$",
     ):
         unpack(pack_zip(a=b"1", b=b"2"), "all.zip")
     with pytest.raises(
         ValueError,
-        match=r"^'all.zip' holds 0 files, but one table was expected; unpack it and give one of them\.$",
+        match=r"^'all.zip' holds 0 files, but one table was expected; unpack it and give one of "
+        r"them\.$",
     ):
         unpack(pack_zip(), "all.zip")
 
 
-def test_what_a_mac_adds_to_an_archive_does_not_count():
+def test_what_a_mac_adds_to_an_archive_is_ignored():
     assert (
         unpack(pack_zip(**{"a.csv": b"a", "__MACOSX/._a.csv": b"b", "folder/": b""}), "a.zip")
         == b"a"
@@ -65,16 +68,17 @@ def test_what_a_mac_adds_to_an_archive_does_not_count():
 @pytest.mark.parametrize(
     "content", [pack_zip(**{"[Content_Types].xml": b"", "sheet": b""}), b"\xd0\xcf\x11\xe0rest"]
 )
-def test_spreadsheets_are_named_as_what_they_are(content):
+def test_spreadsheets_are_errors(content):
     with pytest.raises(ValueError, match=r"^'book.csv' is a spreadsheet; save it as CSV\.$"):
         unpack(content, "book.csv")
 
 
-def test_an_archive_that_would_fill_the_memory_is_refused(monkeypatch):
-    monkeypatch.setattr(table_text, "MOST_BYTES", 1000)
+def test_an_archive_that_would_fill_the_memory_is_an_error(monkeypatch):
+    monkeypatch.setattr(text_encoding, "MAX_BYTES", 1000)
     with pytest.raises(
         ValueError,
-        match=r"^'a.gz' holds more than 1,000 bytes when it is unpacked; split it into smaller tables\.$",
+        match=r"^'a.gz' holds more than 1,000 bytes when it is unpacked; split it into smaller "
+        r"tables\.$",
     ):
         unpack(gzip.compress(bytes(1001)), "a.gz")
     assert len(unpack(gzip.compress(bytes(1000)), "a.gz")) == 1000
@@ -91,9 +95,13 @@ def test_unicode_is_read_without_a_warning(encoding):
 
 @pytest.mark.parametrize("encoding", ["cp1252", "latin-1"])
 def test_other_western_text_is_read_with_a_warning(encoding):
-    sentence = r"^'table.csv' is not UTF-8 \(byte 0xef in line 1\); it was read as Windows-1252. Check its accents, or save it as UTF-8\.$"
-    with pytest.warns(TableWarning, match=sentence):
+    with pytest.warns(TableWarning) as caught:
         assert decode(TEXT.encode(encoding), "table.csv") == TEXT
+    assert caught[0].message.messages == (NotUtf8("table.csv", 0xEF, 1),)
+    assert str(caught[0].message) == (
+        "'table.csv' is not UTF-8 (byte 0xef in line 1); it was read as Windows-1252. Check its "
+        "accents, or save it as UTF-8."
+    )
 
 
 @pytest.mark.parametrize(
@@ -105,23 +113,23 @@ def test_other_western_text_is_read_with_a_warning(encoding):
         ),
         (
             b"\xef\xbb\xbfa\n\xff\n",
-            "'t' says that it is UTF-8, but byte 6 is not; save it as UTF-8.",
+            "'t' is marked as UTF-8, but byte 6 is not valid; save it as UTF-8.",
         ),
         (
             b"\xff\xfea\x00\x00\xd8\x00\xd8",
-            "'t' says that it is UTF-16, but byte 5 is not; save it as UTF-8.",
+            "'t' is marked as UTF-16, but byte 5 is not valid; save it as UTF-8.",
         ),
         (
             b"\x7fELF\x00\x01\x02\x03",
-            "'t' is not text (it holds a zero byte in line 1); give a table as CSV or Parquet.",
+            "'t' is not text (zero byte in line 1); give a table as CSV or Parquet.",
         ),
         (
             "a\nb\0c\n".encode("utf-16"),
-            "'t' is not text (it holds a zero byte in line 2); give a table as CSV or Parquet.",
+            "'t' is not text (zero byte in line 2); give a table as CSV or Parquet.",
         ),
     ],
 )
-def test_what_is_no_text_is_refused_with_the_first_bad_byte(content, sentence):
+def test_bytes_that_are_not_text_are_errors_that_name_the_first_wrong_byte(content, sentence):
     with pytest.raises(ValueError) as error:  # noqa: PT011
         decode(content, "t")
     assert str(error.value) == sentence

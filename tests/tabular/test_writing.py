@@ -1,4 +1,4 @@
-"""What we write no spreadsheet takes for a formula, and it is there whole or not at all."""
+"""Written tables hold no formulas, and are written completely or not at all."""
 
 import io
 import os
@@ -27,18 +27,18 @@ from leaflearn.tabular.writing import check_place, safe_cell, to_csv, write_tabl
         "-1-1",
     ],
 )
-def test_text_that_would_be_run_gets_an_apostrophe(text):
+def test_an_apostrophe_precedes_text_that_would_be_run(text):
     assert safe_cell(text) == f"'{text}"
 
 
 @pytest.mark.parametrize(
     "value", ["-5", "+5", "-1.5e-3", "-1,5", "-.5", "+1.", "a=1", "", " =1", -5, -5.5, None, True]
 )
-def test_numbers_and_harmless_text_stay_as_they_are(value):
+def test_numbers_and_other_text_are_unchanged(value):
     assert safe_cell(value) == value
 
 
-def test_every_text_of_a_table_is_made_safe_also_names_and_categories():
+def test_texts_names_and_categories_are_made_safe():
     frame = pandas.DataFrame(
         {
             "=name": ["=a", "b"],
@@ -93,29 +93,41 @@ def test_parquet_without_pyarrow(tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == []
 
 
-def test_places_that_cannot_be_written(tmp_path):
+def test_paths_that_cannot_be_written_are_errors(tmp_path):
     table, folder = tmp_path / "t.csv", tmp_path / "f.csv"
     detour = folder / ".." / "t.csv"
     table.write_text("a\n1\n")
     folder.mkdir()
     for path, inputs, sentence in (
-        (tmp_path / "t.xlsx", (), f"Cannot write '{tmp_path}/t.xlsx': its name must end in .csv or .parquet."),
+        (
+            tmp_path / "t.xlsx",
+            (),
+            f"Cannot write '{tmp_path}/t.xlsx': its name must end in .csv or .parquet.",
+        ),
         (folder, (), f"Cannot write '{folder}': it is a folder."),
-        (detour, (table,), f"Cannot write '{detour}': it is the table that is read; choose another name."),
-        (table / "x.csv", (), f"Cannot write into '{table}': it is a file, and a folder is needed."),
-    ):  # fmt: skip
+        (
+            detour,
+            (table,),
+            f"Cannot write '{detour}': it is the table that is read; choose another name.",
+        ),
+        (
+            table / "x.csv",
+            (),
+            f"Cannot write into '{table}': it is a file, and a folder is needed.",
+        ),
+    ):
         with pytest.raises((ValueError, OSError)) as error:
             check_place(path, inputs)
         assert str(error.value) == sentence
     assert sorted(os.listdir(tmp_path)) == ["f.csv", "t.csv"]
 
 
-def test_a_place_is_checked_without_leaving_anything(tmp_path):
+def test_checking_a_path_leaves_no_files(tmp_path):
     check_place(tmp_path / "deep" / "t.csv")
     assert os.listdir(tmp_path / "deep") == []
 
 
-def test_a_full_disk_leaves_the_old_table_and_nothing_else(small_disk):
+def test_a_full_disk_leaves_the_old_table(small_disk):
     path = small_disk / "t.csv"
     write_table(pandas.DataFrame({"a": [1]}), path)
     with pytest.raises(OSError, match="No space left on device"):

@@ -9,7 +9,7 @@ import numpy as np
 
 from leaflearn.benchmark.comparison import Comparison
 from leaflearn.plot.figures import Panel, plot_allocation, plot_answers, plot_curves
-from leaflearn.report.page import Picture, Section, to_png
+from leaflearn.report.page import Image, Section, to_png
 
 LEARNERS = {"ERM": "ERM, one model for all", "LEAF": "LEAF", "oracle": "oracle, told the truth"}
 CAME_APART = 0.9  # share of groups in the right context from which on one may say so
@@ -29,7 +29,7 @@ class Story:
     heading: str
     explanation: str
     table_note: str
-    draw: Callable[[Comparison], list[Picture]]
+    draw: Callable[[Comparison], list[Image]]
 
 
 def tell(story: Story, result: Comparison) -> Section:
@@ -74,7 +74,7 @@ def format_error(result: Comparison, error: float) -> str:
     return f"{error:.3f}" if result.data.classes is None else f"{error:.1%}"
 
 
-def draw_functions(result: Comparison) -> list[Picture]:
+def draw_functions(result: Comparison) -> list[Image]:
     """The curves of all learners, and the allocation over time."""
     x = result.data.domains[0].test.x[:, 0]  #                                          (N,)
     truths = np.stack(
@@ -94,10 +94,10 @@ def draw_functions(result: Comparison) -> list[Picture]:
     ]
     curves = plot_curves(x, (result.sample.x[:, 0], result.sample.y), panels, result.data.names)
     words = "The same points four times. In LEAF's panel they have the colour of the context that their group was allocated to."
-    return [Picture("functions.png", to_png(curves), words), _draw_allocation(result)]
+    return [Image("functions.png", to_png(curves), words), _draw_allocation(result)]
 
 
-def draw_digits(result: Comparison) -> list[Picture]:
+def draw_digits(result: Comparison) -> list[Image]:
     """Test pictures with the answers of LEAF's contexts, and the allocation over time."""
     leaf, classes = result.learnt["LEAF"], np.array(result.data.classes)
     context_of = np.argsort(
@@ -111,13 +111,13 @@ def draw_digits(result: Comparison) -> list[Picture]:
         result.data.domains[0].test.x[:N_PICTURES], answers, truths, result.data.names
     )
     words = "The first pictures of the test part, and what each of LEAF's two contexts answers; wrong answers are red."
-    return [Picture("colored-digits.png", to_png(figure), words), _draw_allocation(result)]
+    return [Image("colored-digits.png", to_png(figure), words), _draw_allocation(result)]
 
 
-def _draw_allocation(result: Comparison) -> Picture:
+def _draw_allocation(result: Comparison) -> Image:
     figure = plot_allocation(result.found, result.truth.domain, result.data.names)
     words = "How the groups found their context as LEAF learnt: one stripe a group, one colour a context."
-    return Picture(f"{result.data.name}-allocation.png", to_png(figure), words)
+    return Image(f"{result.data.name}-allocation.png", to_png(figure), words)
 
 
 STORIES: dict[str, Story] = {

@@ -10,30 +10,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from leaflearn.cli._text import shorten, table_of
+from leaflearn.cli.next_commands import ANSWERS, FEW, IMAGES, NEW, quote_path, write_command
 from leaflearn.estimators.identification import SURE
-from leaflearn.report.interval_words import (
+from leaflearn.report.advice import has_images
+from leaflearn.report.formatting import (
     PERCENT,
+    SPACE,
+    describe_gain,
     explain_intervals,
     show_error,
     show_interval,
-    tell_gain,
 )
-from leaflearn.report.next_commands import (
-    ANSWERS,
-    FEW,
-    NEW,
-    PICTURES,
-    has_pictures,
-    quote_path,
-    write_command,
-)
-from leaflearn.report.number_text import SPACE
-from leaflearn.report.telling_column import tell_difference_from_memory
-from leaflearn.tabular.preparation import TELLS_NOTHING, Preparation
+from leaflearn.report.informative_column import describe_difference_without_table
+from leaflearn.tabular.column_kinds import NOT_INFORMATIVE
+from leaflearn.tabular.preparation import Preparation
 from leaflearn.tabular.reading import list_names
 
 if TYPE_CHECKING:
-    from leaflearn.tabular.held_out_errors import HeldOutErrors
+    from leaflearn.tabular.held_out import HeldOutErrors
     from leaflearn.tabular.table_model import TableModel
 
 MAX_GROUPS = 6  # that a sentence names
@@ -94,8 +88,8 @@ def describe_next_steps(model: TableModel, place: Path, data: Path, report: Path
     >>> print(describe_next_steps(model, Path("my model"), Path("a.csv"), Path("page.html")))
     The model is in 'my model'. Next steps:
     <BLANKLINE>
-      leaflearn predict 'my model' NEW.csv -o answers.csv --images PICTURES
-          its predictions. Fill in NEW.csv: a table of new rows; PICTURES: their folder
+      leaflearn predict 'my model' NEW.csv -o answers.csv --images IMAGES
+          its predictions. Fill in NEW.csv: a table of new rows; IMAGES: their folder
     <BLANKLINE>
     The report is in 'page.html'. Open it in a browser.
     """
@@ -155,7 +149,7 @@ def _summarize_data(model: TableModel) -> str:
     )
     images = "" if isinstance(prepare, Preparation) else "images in "
     uninformative = (
-        [c.name for c in prepare.columns if c.form == TELLS_NOTHING]
+        [c.name for c in prepare.columns if c.form == NOT_INFORMATIVE]
         if isinstance(prepare, Preparation)
         else []
     )
@@ -255,7 +249,7 @@ def _summarize_difference(model: TableModel) -> list[str]:
     """The column in which the contexts differ most, and how they differ."""
     return [
         sentence.replace(SPACE, " ")
-        for sentence in tell_difference_from_memory(model, lambda text: repr(shorten(text)))
+        for sentence in describe_difference_without_table(model, lambda text: repr(shorten(text)))
     ]
 
 
@@ -286,7 +280,7 @@ def _summarize_errors(model: TableModel) -> str:
     contexts, gain = "", []
     if model.estimator_.n_contexts_ > 1:
         contexts = f", contexts {_show_error(errors, errors.contexts, errors.contexts_interval)}"
-        gain = ["".join(tell_gain(errors))]
+        gain = ["".join(describe_gain(errors))]
     sentence = (
         f"{metric} on {errors.n_rows:,} rows held out within the groups: "
         f"pooled model {pooled}{contexts}."
@@ -300,11 +294,11 @@ def _show_error(errors: HeldOutErrors, error: float, ends: tuple[float, float] |
 
 
 def _predict_command(model: TableModel, place: Path) -> tuple[str, str]:
-    several, images = model.estimator_.n_contexts_ > 1, has_pictures(model)
+    several, images = model.estimator_.n_contexts_ > 1, has_images(model)
     command = write_command(model, "predict", str(place), NEW, *["--each"] * several, "-o", ANSWERS)
     result = "the prediction of every context" if several else "its predictions"
     columns = "" if images else ", with the columns that the model was fitted to"
-    folder = f"; {PICTURES}: their folder" if images else ""
+    folder = f"; {IMAGES}: their folder" if images else ""
     return command, f"{result}. Fill in {NEW}: a table of new rows{columns}{folder}"
 
 

@@ -127,7 +127,7 @@ def _write(folder: Path, sections: list[Section], seed: int) -> list[Path]:
         sections,
         f"Made by: leaflearn demo --seed {seed}",
     )
-    images = {image.name: image.png for section in sections for image in section.pictures}
+    images = {image.name: image.png for section in sections for image in section.images}
     contents = images | {"index.html": page.encode()}
     for name, content in contents.items():
         write_file(folder / name, content)

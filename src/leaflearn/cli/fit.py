@@ -12,7 +12,6 @@ import click
 
 from leaflearn.cli._tables import PATH, Names, check_model_place, report_warnings, with_json
 from leaflearn.cli._text import printable, say, say_json
-from leaflearn.cli.messages import render
 from leaflearn.cli.report import check_page_place
 
 if TYPE_CHECKING:
@@ -147,14 +146,15 @@ def _fit(data: Path, **options: Any) -> tuple[TableModel, Any]:
 
 
 def _write_report(found: TableModel, frame: Any, report: Path, model: Path, data: Path) -> None:
+    from leaflearn.cli.report_advice import command_line_advice
     from leaflearn.core.threads import one_thread
     from leaflearn.engines.progress import ProgressBar
     from leaflearn.persistence import read_model
+    from leaflearn.report.advice import Origin
     from leaflearn.report.model_report import write_report
-    from leaflearn.report.origin import Origin
 
     # The fit has printed its warnings already.
     with ProgressBar(shows="elapsed") as bar, one_thread(), report_warnings(quiet=True):
         origin = Origin(str(model), str(data), read_model(model).library)
-        found.warnings_ = [render(warning) for warning in found.warnings_]
-        write_report(found, frame, report, origin=origin, on_stage=bar.begin)
+        advice = command_line_advice(found, origin)
+        write_report(found, frame, report, origin=origin, advice=advice, on_stage=bar.begin)

@@ -10,7 +10,6 @@ import click
 
 from leaflearn.cli._tables import PATH, load_model, report_warnings, with_local_model
 from leaflearn.cli._text import printable, say
-from leaflearn.cli.messages import render
 
 ENDINGS = (".html", ".htm")
 
@@ -68,20 +67,20 @@ def check_page_place(output: Path, model: Path, data: Path | None) -> None:
 
 
 def _write(model: Path, data: Path | None, output: Path, local_model: str | None) -> None:
+    from leaflearn.cli.report_advice import command_line_advice
     from leaflearn.core.threads import one_thread
     from leaflearn.engines.progress import ProgressBar
     from leaflearn.persistence import read_model
+    from leaflearn.report.advice import Origin
     from leaflearn.report.model_report import write_report
-    from leaflearn.report.next_commands import DATA
-    from leaflearn.report.origin import Origin
     from leaflearn.tabular.reading import read_table
 
     with ProgressBar(shows="elapsed") as bar, one_thread(), report_warnings():
         bar.begin("loading the model")
         found: Any = load_model(model, local_model)
-        found.warnings_ = [render(warning) for warning in found.warnings_]
-        origin = Origin(str(model), DATA if data is None else str(data), read_model(model).library)
+        origin = Origin(str(model), None if data is None else str(data), read_model(model).library)
         if data is not None:
             bar.begin(f"reading {printable(data.name)}")
         frame = None if data is None else read_table(data)
-        write_report(found, frame, output, origin=origin, on_stage=bar.begin)
+        advice = command_line_advice(found, origin)
+        write_report(found, frame, output, origin=origin, advice=advice, on_stage=bar.begin)

@@ -12,10 +12,11 @@ Estimators come through here, and with them the demo and the recovery suite, so 
 """
 
 from leaflearn.engines.known_contexts import fine_tune_networks, refit_quickly
-from leaflearn.engines.outcome import CONVERGED, Fit, RecoveryWarning
+from leaflearn.engines.outcome import CONVERGED, Fit
 from leaflearn.engines.recipe import GIVEN, OPTIMIZERS, MakeOptimizer, Recipe, resolve_rule
 from leaflearn.engines.search_and_refresh import fit_networks
 from leaflearn.engines.training_run import seeded
+from leaflearn.messages import RecoveryWarning
 
 __all__ = [
     "CONVERGED",

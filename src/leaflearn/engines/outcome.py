@@ -14,10 +14,6 @@ from leaflearn.core.training import NonFiniteLossError, Training
 CONVERGED = 0.01  # share of groups that may have moved in the last epoch of a converged run
 
 
-class RecoveryWarning(UserWarning):
-    """The fit may not be right: the contexts that were found, or what was learnt in them."""
-
-
 @dataclass(frozen=True)
 class Fit:
     """The start that was kept, and what became of the others."""

@@ -21,7 +21,7 @@ from leaflearn.core.training import Callback, Schedule
 from leaflearn.diagnostics.calibration import find_evidence_factor, posterior
 from leaflearn.diagnostics.checks import diagnose
 from leaflearn.diagnostics.novelty import HeldOut, choose_held_out
-from leaflearn.engines import MakeOptimizer, RecoveryWarning
+from leaflearn.engines import MakeOptimizer
 from leaflearn.engines.engine import ENGINES
 from leaflearn.engines.fitted_state import Fitting
 from leaflearn.engines.local_models import LocalModels
@@ -39,6 +39,7 @@ from leaflearn.initialization.initialize import (
 from leaflearn.initialization.item_surrogate import ItemSurrogate
 from leaflearn.initialization.start import Start
 from leaflearn.initialization.surrogate import SmoothSurrogate
+from leaflearn.messages import RecoveryWarning, SingleRowGroups
 from leaflearn.persistence.fingerprint import fingerprint
 from leaflearn.updates.prune_merge import ContextSet
 from leaflearn.updates.replay_buffer import fill_replay_buffer
@@ -229,14 +230,8 @@ class BaseLeaf(AnsweringContexts, ChangingContexts, SharedModels, BaseEstimator)
     def _warn_about_single_rows(self, examples: GroupedData, labels: Start | None) -> None:
         if self.n_contexts == 1 or np.bincount(examples.group).max() > 1 or labels is not None:
             return
-        exception = ", unless every context has labels of its own" if examples.is_classifier else ""
-        warnings.warn(
-            f"Every group has a single row, and single rows cannot tell contexts apart{exception}; "
-            "pass groups= (annotator, site, session, ...) so that rows known to share a context stay together. In a pipeline or search, "
-            "groups arrive only with sklearn.set_config(enable_metadata_routing=True).",
-            RecoveryWarning,
-            stacklevel=3,
-        )
+        message = SingleRowGroups(bool(examples.is_classifier))
+        warnings.warn(RecoveryWarning(message), stacklevel=3)
 
     def _adopt(self, fitting: Fitting, examples: GroupedData) -> None:
         """Keep the fitted contexts and what can be said of them."""

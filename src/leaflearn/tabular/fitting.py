@@ -1,9 +1,11 @@
-"""The steps of fitting a table: columns become features, contexts are found, and they are held against one model for all."""
+"""The steps of a fit to a table: make features, find contexts, compare them with a pooled model."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,17 +14,23 @@ from sklearn.base import clone
 
 from leaflearn.core.training import Callback
 from leaflearn.diagnostics.identifiability import count_answers_needed, warn_about_few_answers
-from leaflearn.engines import RecoveryWarning
 from leaflearn.estimators.classifier import LeafClassifier
 from leaflearn.estimators.regressor import LeafRegressor
-from leaflearn.tabular.feature_choice import find_informative_features
-from leaflearn.tabular.frames import to_frame
-from leaflearn.tabular.held_out import are_needed, compare_with_pooled_model
+from leaflearn.messages import (
+    ImageFolderMissing,
+    LinearModelBetter,
+    MessageError,
+    SingleRowGroups,
+    TableWarning,
+)
+from leaflearn.tabular import settings
+from leaflearn.tabular.held_out import HeldOutErrors, are_needed, compare_with_pooled_model
 from leaflearn.tabular.images import ImageFiles, find_image_column
-from leaflearn.tabular.item_columns import find_item_columns
-from leaflearn.tabular.local_model_names import make_named
+from leaflearn.tabular.informative_columns import find_informative_features
+from leaflearn.tabular.items import find_item_columns
+from leaflearn.tabular.local_model_names import FROM_FILE, make_named
 from leaflearn.tabular.preparation import Preparation
-from leaflearn.tabular.reading import find_column
+from leaflearn.tabular.reading import find_column, to_frame
 from leaflearn.tabular.rows import (
     choose_columns,
     keep_rows_with_group,
@@ -30,164 +38,211 @@ from leaflearn.tabular.rows import (
     name_groups,
     warn_about_groups,
 )
-from leaflearn.tabular.targets import find_target
-from leaflearn.tabular.text_encoding import warn
-from leaflearn.tabular.warning_log import hold_warnings, reissue
+from leaflearn.tabular.targets import Target, find_target
+from leaflearn.tabular.warning_log import hold_warnings, list_messages, reissue
 
 if TYPE_CHECKING:
     from leaflearn.tabular.table_model import TableModel
 
-BETTER = 0.8  # of the error, or less: then another local model is worth a word
-
 Rows = NDArray[np.intp]
 
 
+@dataclass(frozen=True, eq=False)
+class FittedTable:
+    """What a fit to a table found; `TableModel` holds these values as its fitted attributes."""
+
+    estimator: LeafClassifier | LeafRegressor
+    preparation: Preparation | ImageFiles
+    target: Target
+    local_model: str
+    errors: HeldOutErrors | None
+    group_sizes: Rows
+    n_rows: int
+
+
 def fit_table(
-    model: TableModel, frame: Any, what: str, on_stage: Callable[[str], None], callbacks: Sequence[Callback]
-) -> None:  # fmt: skip
-    """Fit a `TableModel` to a frame, and keep in it what was found; see `TableModel.fit`."""
+    options: TableModel,
+    frame: Any,
+    what: str,
+    on_stage: Callable[[str], None],
+    callbacks: Sequence[Callback],
+) -> FittedTable:
+    """Fit to a table with the options of a `TableModel`; see `TableModel.fit`."""
     on_stage("looking at the columns")
     frame = to_frame(frame, what)
     columns = choose_columns(
-        list(frame.columns), model.target, model.group, model.features, model.drop, what
+        list(frame.columns), options.target, options.group, options.features, options.drop, what
     )
-    rows = keep_rows_with_group(keep_rows_with_target(frame, model.target, what), model.group, what)
-    model.target_ = find_target(rows[model.target], model.task)
-    y = model.target_.read(rows[model.target])
-    names = name_groups(rows, model.group)
+    rows = keep_rows_with_target(frame, options.target, what)
+    rows = keep_rows_with_group(rows, options.group, what)
+    target = find_target(rows[options.target], options.task)
+    y = target.read(rows[options.target])
+    names = name_groups(rows, options.group)
     known, group = np.unique(names, return_inverse=True)
-    if not isinstance(model.contexts, str) and model.contexts > len(known):
+    if not isinstance(options.contexts, str) and options.contexts > len(known):
         raise ValueError(
-            f"There are {len(known)} groups, fewer than the {model.contexts} contexts that were asked for; ask for fewer."
+            f"There are {len(known)} groups, fewer than the requested {options.contexts} contexts; "
+            "request fewer."
         )
-    model.preparation_ = _choose_preparation(model, rows[columns], y, group, what)
-    model.local_model_ = model.local_model or _choose_local_model(model)
-    X = model.features_of(rows[columns], what)
-    warn_about_groups(model.group, len(known), len(rows))
+    preparation = _choose_preparation(options, rows[columns], y, group, what)
+    local_model = options.local_model or _choose_local_model(preparation, target)
+    X = read_features(preparation, local_model, rows[columns], options.images, what)
+    warn_about_groups(options.group, len(known), len(rows))
     on_stage("looking for contexts")
-    model.estimator_ = _make_estimator(model, callbacks)
-    with (
-        warnings.catch_warnings()
-    ):  # of single rows `warn_about_groups` has spoken, which knows the column
-        warnings.filterwarnings("ignore", "Every group has a single row", RecoveryWarning)
-        X = _fit_estimator(model, X, y, names, group, rows)
-    model.estimator_.set_params(callbacks=None)  # they belong to this run
-    on_stage("comparing with one model")
-    model.errors_ = compare_with_pooled_model(
-        model.estimator_, X, y, group, model.estimator_.contexts_, model.random_state
+    estimator = _make_estimator(options, target, local_model, _has_items(preparation), callbacks)
+    X, preparation = _fit_estimator(estimator, options, preparation, X, y, names, group, rows)
+    estimator.set_params(callbacks=None)  # they belong to this run
+    on_stage("comparing with a pooled model")
+    errors = compare_with_pooled_model(
+        estimator, X, y, group, estimator.contexts_, options.random_state
     )
-    _advise_straight_lines(model, X, y, group)
-    model.n_rows_, model.group_sizes_ = len(rows), np.bincount(group)
-    _warn_of_few_answers(model)
+    if local_model == "mlp" and errors is not None:
+        _recommend_linear_model(estimator, errors, X, y, group, options.random_state)
+    sizes = np.bincount(group)
+    _warn_about_few_answers(estimator, preparation, options, sizes)
+    return FittedTable(estimator, preparation, target, local_model, errors, sizes, len(rows))
+
+
+def read_features(
+    preparation: Preparation | ImageFiles,
+    local_model: str,
+    frame: Any,
+    folder: Path | None,
+    what: str,
+) -> NDArray[Any]:
+    """The inputs of the estimator: features (N, F), or images (N, 3, height, width).
+
+    Local models that take no images get their pixels as features.
+    """
+    if isinstance(preparation, Preparation):
+        return preparation(frame, what)
+    if folder is None:
+        raise MessageError(ImageFolderMissing())
+    images = preparation.read(frame, folder, what)
+    takes_images = local_model == "convnet" or local_model.startswith(FROM_FILE)
+    return images if takes_images else images.reshape(len(images), -1)
 
 
 def _choose_preparation(
-    model: TableModel, frame: Any, y: NDArray[Any], group: Rows, what: str
+    options: TableModel, frame: Any, y: NDArray[Any], group: Rows, what: str
 ) -> Preparation | ImageFiles:
-    """How rows become features: by their columns, or by the pictures that one of them names."""
-    if model.images is None:
-        is_named = model.features is not None
-        n_contexts = None if model.contexts == "auto" else int(model.contexts)
-        known = find_item_columns(
-            frame, y, group, model.group, n_contexts, is_named, model.local_model == "linear"
-        )
-        return Preparation.of(frame, y, group, model.random_state, is_named, known)
-    if model.image_column is not None:
-        return ImageFiles(find_column(frame.columns, model.image_column, what))
-    return ImageFiles(find_image_column(frame, model.images))
+    """How rows become features: from their columns, or from the images that a column names."""
+    if options.images is None:
+        is_named = options.features is not None
+        n_contexts = None if options.contexts == "auto" else int(options.contexts)
+        is_linear = options.local_model == "linear"
+        known = find_item_columns(frame, y, group, options.group, n_contexts, is_named, is_linear)
+        return Preparation.of(frame, y, group, options.random_state, is_named, known)
+    if options.image_column is not None:
+        return ImageFiles(find_column(frame.columns, options.image_column, what))
+    return ImageFiles(find_image_column(frame, options.images))
 
 
-def _choose_local_model(model: TableModel) -> str:
-    if isinstance(model.preparation_, Preparation):
-        return "linear" if _has_items(model) else "mlp"
-    return "convnet" if model.target_.is_label else "mlp"  # only the second standardises quantities
+def _choose_local_model(preparation: Preparation | ImageFiles, target: Target) -> str:
+    if isinstance(preparation, Preparation):
+        return "linear" if _has_items(preparation) else "mlp"
+    return "convnet" if target.is_label else "mlp"  # only the second standardizes quantities
 
 
-def _has_items(model: TableModel) -> bool:
-    """Are these answers to items that are told apart one by one?"""
-    return isinstance(model.preparation_, Preparation) and bool(model.preparation_.is_item.any())
+def _has_items(preparation: Preparation | ImageFiles) -> bool:
+    """Whether each labelled item has a feature of its own."""
+    return isinstance(preparation, Preparation) and bool(preparation.is_item.any())
 
 
-def _make_estimator(model: TableModel, callbacks: Sequence[Callback]) -> Any:
-    kind = LeafClassifier if model.target_.is_label else LeafRegressor
-    local_model = make_named(model.local_model_, model.target_.is_label, of_items=_has_items(model))
+def _make_estimator(
+    options: TableModel,
+    target: Target,
+    local_model: str,
+    of_items: bool,
+    callbacks: Sequence[Callback],
+) -> LeafClassifier | LeafRegressor:
+    kind = LeafClassifier if target.is_label else LeafRegressor
     return kind(
-        model.contexts,
-        local_model=local_model,
-        random_state=model.random_state,
+        options.contexts,
+        local_model=make_named(local_model, target.is_label, of_items),
+        random_state=options.random_state,
         callbacks=list(callbacks) or None,
     )
 
 
 def _fit_estimator(
-    model: TableModel,
+    estimator: LeafClassifier | LeafRegressor,
+    options: TableModel,
+    preparation: Preparation | ImageFiles,
     X: NDArray[Any],
     y: NDArray[Any],
     names: NDArray[Any],
     group: Rows,
     frame: Any,
-) -> NDArray[Any]:
-    """Fit to the features that tell something, and to all of them where the others are missed; gives back the features.
+) -> tuple[NDArray[Any], Preparation | ImageFiles]:
+    """Fit to the informative features, or to all features if the others are needed too.
 
-    Columns that have nothing to do with the target hide the contexts from the search, and networks learn them by heart.
+    Columns that are not associated with the target hide the contexts from the search, and networks
+    overfit them. Returns the features that were used, and their preparation.
     """
-    telling = np.arange(X.shape[1])
-    if (
-        isinstance(model.preparation_, Preparation)
-        and model.features is None
-        and not _has_items(model)
-    ):
-        telling = find_informative_features(X, y, group, model.random_state)
-    with hold_warnings() as said:
-        model.estimator_.fit(X[:, telling], y, groups=names)
-    if len(telling) == X.shape[1]:
-        reissue(said)
-        return X
-    if are_needed(
-        X, telling, y, group, model.estimator_.contexts_, model.random_state
-    ):  # what was said of the first fit is void
-        model.estimator_.set_params(n_contexts=model.estimator_.n_contexts_).fit(X, y, groups=names)
-        model.estimator_.set_params(n_contexts=model.contexts)
-        return X
-    reissue(said)
-    assert isinstance(model.preparation_, Preparation)
-    model.preparation_ = model.preparation_.narrowed(frame, telling, model.random_state)
-    return X[:, telling]
+    seed = options.random_state
+    selected = np.arange(X.shape[1])
+    chooses = options.features is None and not _has_items(preparation)
+    if isinstance(preparation, Preparation) and chooses:
+        selected = find_informative_features(X, y, group, seed)
+    with hold_warnings() as held:
+        estimator.fit(X[:, selected], y, groups=names)
+    if isinstance(preparation, Preparation) and len(selected) < X.shape[1]:
+        if not are_needed(X, selected, y, group, estimator.contexts_, seed):
+            _reissue_unless_single_rows(held)
+            return X[:, selected], preparation.narrowed(frame, selected, seed)
+        with hold_warnings() as held:  # those of the first fit no longer apply
+            estimator.set_params(n_contexts=estimator.n_contexts_).fit(X, y, groups=names)
+        estimator.set_params(n_contexts=options.contexts)
+    _reissue_unless_single_rows(held)
+    return X, preparation
 
 
-def _advise_straight_lines(
-    model: TableModel, X: NDArray[Any], y: NDArray[Any], group: Rows
+def _reissue_unless_single_rows(held: Sequence[warnings.WarningMessage]) -> None:
+    """Give the warnings of a fit; `warn_about_groups` has already warned about single rows."""
+    reissue(
+        warning
+        for warning in held
+        if not any(isinstance(message, SingleRowGroups) for message in list_messages([warning]))
+    )
+
+
+def _recommend_linear_model(
+    estimator: LeafClassifier | LeafRegressor,
+    errors: HeldOutErrors,
+    X: NDArray[Any],
+    y: NDArray[Any],
+    group: Rows,
+    seed: int,
 ) -> None:
-    """Networks learn small tables by heart; where straight lines do better on held-out rows, say so."""
-    if model.local_model_ != "mlp" or model.errors_ is None:
-        return
-    lines = clone(model.estimator_).set_params(
-        local_model=make_named("linear", model.target_.is_label)
+    """Networks overfit small tables; warn if linear models predict held-out rows better."""
+    linear = clone(estimator).set_params(
+        local_model=make_named("linear", isinstance(estimator, LeafClassifier))
     )
-    errors = compare_with_pooled_model(
-        lines, X, y, group, model.estimator_.contexts_, model.random_state
-    )
-    if errors is not None and errors.contexts < BETTER * model.errors_.contexts:
-        warn(
-            f"Straight lines foretell held-out rows better than networks here ({errors.metric} {errors.contexts:.3g} instead of "
-            f"{model.errors_.contexts:.3g}); try the local model 'linear'."
-        )
-
-
-def _warn_of_few_answers(model: TableModel) -> None:
-    """Say so where yes or no to items is all that is known, and it is too little to tell contexts apart."""
-    is_yes_or_no = model.target_.is_label and len(model.estimator_.classes_) == 2
+    others = compare_with_pooled_model(linear, X, y, group, estimator.contexts_, seed)
     if (
-        _has_items(model)
-        and is_yes_or_no
-        and len(model.informative_columns_) == 1
-        and model.contexts != 1
+        others is not None
+        and others.contexts < settings.TABLES.linear_error_ratio * errors.contexts
     ):
-        n_contexts = max(2, model.estimator_.n_contexts_)
+        message = LinearModelBetter(others.metric, others.contexts, errors.contexts)
+        warnings.warn(TableWarning(message), stacklevel=2)
+
+
+def _warn_about_few_answers(
+    estimator: LeafClassifier | LeafRegressor,
+    preparation: Preparation | ImageFiles,
+    options: TableModel,
+    sizes: Rows,
+) -> None:
+    """Warn if there is nothing but yes-or-no answers to items, and too few of them per group."""
+    is_binary = isinstance(estimator, LeafClassifier) and len(estimator.classes_) == 2
+    has_only_items = _has_items(preparation) and len(preparation.used) == 1
+    if is_binary and has_only_items and options.contexts != 1:
+        n_contexts = max(2, estimator.n_contexts_)
         warn_about_few_answers(
-            model.group_sizes_,
+            sizes,
             n_contexts,
             count_answers_needed(n_contexts),
-            f"groups in {model.group!r}",
+            f"groups in {options.group!r}",
             "group",
         )

@@ -1,55 +1,118 @@
-"""What would one model for all have made of it? Both are fitted again without some rows of every group, and asked for these.
+"""Errors on held-out rows: of the contexts, and of a pooled model that ignores them.
 
-It is a check and not the model itself, so networks learn for a short while only, and from some of the groups where there are many.
+Both are fitted again without some rows of every group, and predict these rows. This is a check and
+not the model itself, so networks train for a short time only, and on some of the groups if there
+are many.
 """
 
 from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import t as student_t
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
+from leaflearn.engines.engine import choose_engine
+from leaflearn.estimators.classifier import LeafClassifier
+from leaflearn.estimators.regressor import LeafRegressor
 from leaflearn.estimators.splitting import WithinGroupKFold
-from leaflearn.tabular.held_out_errors import HeldOutErrors, measure_errors
+from leaflearn.tabular import settings
 
-MOST_ROWS = 5000
-STEPS = 400  # of a network: a fifth of what a fit takes
-N_FOLDS = 5  # one of which is held out
-HELPS = 0.95  # of the error, or less: then features that were left out are missed
+FEWEST_GROUPS = 5  # an interval from fewer groups would be too wide to be of use
+FEW_GROUPS = 10  # an interval from fewer groups is a rough one
+LEVEL = 0.95
 
+Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class ErrorsOfContext:
+    """The errors on the rows of one context: of its local model, and of the pooled model.
+
+    Examples
+    --------
+    >>> ErrorsOfContext(0, n_rows=40, n_groups=8, own=0.1, one_model=0.5).own_interval is None
+    True
+    """
+
+    context: int
+    n_rows: int
+    n_groups: int
+    own: float
+    one_model: float
+    own_interval: Interval | None = None
+    one_model_interval: Interval | None = None
+
+
+@dataclass(frozen=True)
+class HeldOutErrors:
+    """The error on held-out rows: the error rate, or the root mean squared error.
+
+    `one_model` is the error of the pooled model, `contexts` the error of the local models.
+    `ratio_interval` belongs to the second divided by the first. The intervals have a level of 95 %;
+    they are None if there are too few groups, or if an older version saved the model without them.
+
+    Examples
+    --------
+    >>> HeldOutErrors("error rate", one_model=0.5, contexts=0.1, n_rows=200).contexts
+    0.1
+    """
+
+    metric: str
+    one_model: float
+    contexts: float
+    n_rows: int
+    n_groups: int = 0
+    one_model_interval: Interval | None = None
+    contexts_interval: Interval | None = None
+    ratio_interval: Interval | None = None
+    by_context: tuple[ErrorsOfContext, ...] = ()
+
+    @property
+    def is_rate(self) -> bool:
+        """Whether the error is the share of wrong labels."""
+        return self.metric == "error rate"
 
 
 def compare_with_pooled_model(
-    estimator: Any, X: NDArray[Any], y: NDArray[Any], group: Rows, contexts: Rows, seed: int
-) -> HeldOutErrors | None:  # fmt: skip
-    """Hold a model for each context, as found, against one model for all; None where groups are single rows.
+    estimator: LeafClassifier | LeafRegressor,
+    X: NDArray[Any],
+    y: NDArray[Any],
+    group: Rows,
+    contexts: Rows,
+    seed: int,
+) -> HeldOutErrors | None:
+    """Compare a model per context with a pooled model; None if all groups are single rows.
 
     Parameters
     ----------
     estimator
-        As it was fitted.
+        The estimator, fitted or not.
     X, y
         The training rows.
     group
-        The group of each, 0..m-1.
+        The group of each row, 0..m-1.
     contexts
         The context of each group, (m,).
     seed
-        Of the choice of rows.
+        Seed of the choice of rows.
 
     Examples
     --------
     >>> from sklearn.linear_model import LinearRegression
-    >>> from leaflearn import LeafRegressor
     >>> X, group = np.linspace(-1, 1, 40)[:, None], np.tile([0, 1], 20)
     >>> y = np.where(group == 0, 1.0, -1.0) * X[:, 0]
-    >>> errors = compare_with_pooled_model(LeafRegressor(2, local_model=LinearRegression()), X, y, group, np.array([0, 1]), seed=0)
+    >>> leaf = LeafRegressor(2, local_model=LinearRegression())
+    >>> errors = compare_with_pooled_model(leaf, X, y, group, np.array([0, 1]), seed=0)
     >>> errors.contexts < 0.01 < errors.one_model
     True
     """
@@ -58,33 +121,31 @@ def compare_with_pooled_model(
         return None
     learn, held = split
     quick = _make_quick(estimator, len(np.unique(group[learn])))
-    one = _answers(quick, X, y, group, learn, held)
-    context, each = contexts[group], one.copy()
+    pooled = _fit_and_predict(quick, X, y, group, learn, held)
+    context, local = contexts[group], pooled.copy()
     for k in np.unique(context[held]) if contexts.max() else ():
         mine = held[context[held] == k]
-        each[np.isin(held, mine)] = _answers(quick, X, y, group, learn[context[learn] == k], mine)
-    is_rate = y.dtype.kind != "f"
-    return measure_errors(
-        row_losses(one, y[held]), row_losses(each, y[held]), group[held], context[held], is_rate
-    )
+        local[np.isin(held, mine)] = _fit_and_predict(
+            quick, X, y, group, learn[context[learn] == k], mine
+        )
+    losses = row_losses(pooled, y[held]), row_losses(local, y[held])
+    return measure_errors(*losses, group[held], context[held], is_rate=y.dtype.kind != "f")
 
 
 def are_needed(
-    features: NDArray[np.float64],
-    kept: Rows,
-    y: NDArray[Any],
-    group: Rows,
-    contexts: Rows,
-    seed: int,
+    features: Floats, kept: Rows, y: NDArray[Any], group: Rows, contexts: Rows, seed: int
 ) -> bool:
-    """Do held-out rows suffer where only the kept features are known? Asked of boosted trees, one for each context.
+    """Whether the other features are needed beside the kept ones to predict held-out rows.
+
+    The comparison fits boosted trees per context.
 
     Examples
     --------
     >>> rng = np.random.default_rng(0)
     >>> features, group = rng.normal(size=(400, 3)), np.repeat(np.arange(10), 40)
     >>> y, contexts = features[:, 0] + features[:, 1], np.zeros(10, dtype=int)
-    >>> [are_needed(features, np.array(kept), y, group, contexts, seed=0) for kept in ([0], [0, 1])]
+    >>> kept = np.array([0]), np.array([0, 1])
+    >>> [are_needed(features, columns, y, group, contexts, seed=0) for columns in kept]
     [True, False]
     """
     split = hold_out(group, seed)
@@ -92,7 +153,6 @@ def are_needed(
         return True
     learn, held = split
     context = contexts[group]
-    kind = HistGradientBoostingRegressor if y.dtype.kind == "f" else HistGradientBoostingClassifier
     losses = []
     for x in (features, features[:, kept]):
         loss = np.empty(len(held))
@@ -100,18 +160,41 @@ def are_needed(
             mine, rows = context[held] == k, learn[context[learn] == k]
             if len(rows) < 2 or len(np.unique(y[rows])) < 2:
                 return True
-            model = kind(random_state=seed, max_iter=50).fit(x[rows], y[rows])
+            model = make_trees(is_classifier=y.dtype.kind != "f", seed=seed).fit(x[rows], y[rows])
             loss[mine] = row_losses(model.predict(x[held[mine]]), y[held[mine]])
         losses.append(loss)
-    gain = losses[1] - losses[0]
+    return are_better(*losses)
+
+
+def make_trees(is_classifier: bool, seed: int) -> Any:
+    """A few boosted trees, to compare features.
+
+    Examples
+    --------
+    >>> make_trees(is_classifier=True, seed=0).max_iter
+    50
+    """
+    kind = HistGradientBoostingClassifier if is_classifier else HistGradientBoostingRegressor
+    return kind(random_state=seed, max_iter=settings.TABLES.n_trees)
+
+
+def are_better(losses: Floats, others: Floats) -> bool:
+    """Whether losses of rows (N,) are smaller than others, significantly and by enough to matter.
+
+    Examples
+    --------
+    >>> are_better(np.full(10, 0.5), np.ones(10)), are_better(np.full(10, 0.99), np.ones(10))
+    (True, False)
+    """
+    limits, gain = settings.TABLES, others - losses
     return bool(
-        losses[0].mean() < HELPS * losses[1].mean()
-        and gain.mean() > 2.0 * gain.std() / math.sqrt(len(gain))
+        losses.mean() < limits.needed_error_ratio * others.mean()
+        and gain.mean() > limits.needed_standard_errors * gain.std() / math.sqrt(len(gain))
     )
 
 
 def hold_out(group: Rows, seed: int) -> tuple[Rows, Rows] | None:
-    """Rows to learn from and rows to ask for, of as many groups as have enough rows; None where all are single rows.
+    """Rows to learn from and rows to predict, within groups; None if all groups are single rows.
 
     Examples
     --------
@@ -121,53 +204,240 @@ def hold_out(group: Rows, seed: int) -> tuple[Rows, Rows] | None:
     rng, size = np.random.default_rng(seed), np.bincount(group)
     if size.max() < 2:
         return None
-    order = rng.permutation(len(size))
-    taken = order[: max(1, int(np.searchsorted(np.cumsum(size[order]), MOST_ROWS, side="right")))]
-    rows = rng.permutation(np.flatnonzero(np.isin(group, taken)))[:MOST_ROWS]
+    most, order = settings.TABLES.held_out_rows, rng.permutation(len(size))
+    taken = order[: max(1, int(np.searchsorted(np.cumsum(size[order]), most, side="right")))]
+    rows = rng.permutation(np.flatnonzero(np.isin(group, taken)))[:most]
     if np.bincount(group[rows]).max() < 2:
         return None
-    learn, held = next(
-        WithinGroupKFold(N_FOLDS, shuffle=True, random_state=seed).split(rows, groups=group[rows])
-    )
+    folds = WithinGroupKFold(settings.TABLES.held_out_folds, shuffle=True, random_state=seed)
+    learn, held = next(folds.split(rows, groups=group[rows]))
     return (rows[learn], rows[held]) if len(held) else None
 
 
-def _make_quick(estimator: Any, n_groups: int) -> Any:
-    """The same with one context, one start and few steps."""
-    quick = clone(estimator).set_params(n_contexts=1, n_init=1, callbacks=None, verbose=0)
-    if quick._engine != "refit":
-        quick.set_params(
-            max_epochs=max(5, math.ceil(STEPS / math.ceil(n_groups / quick.groups_per_step)))
-        )
-    return quick
-
-
-def _answers(
-    quick: Any, X: NDArray[Any], y: NDArray[Any], group: Rows, learn: Rows, ask: Rows
-) -> NDArray[Any]:
-    """What a model of some rows says of others; the one label there is, where there is one only."""
-    if not len(learn):
-        learn = np.setdiff1d(np.arange(len(y)), ask)
-    if len(np.unique(y[learn])) == 1:
-        return np.repeat(y[learn[:1]], len(ask))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        answers: NDArray[Any] = (
-            clone(quick).fit(X[learn], y[learn], groups=group[learn]).predict(X[ask])
-        )
-    return answers
-
-
-def row_losses(answers: NDArray[Any], y: NDArray[Any]) -> NDArray[np.float64]:
-    """Squared errors of values; of labels, which are wrong.
+def row_losses(predictions: NDArray[Any], y: NDArray[Any]) -> Floats:
+    """Squared errors of values; 1 for each wrong label.
 
     Examples
     --------
     >>> row_losses(np.array(["a", "b"]), np.array(["a", "c"]))
     array([0., 1.])
     """
-    return (
-        np.square(answers - y)
-        if y.dtype.kind == "f"
-        else np.asarray(answers != y, dtype=np.float64)
+    if y.dtype.kind == "f":
+        return np.asarray(np.square(predictions - y))
+    return np.asarray(predictions != y, dtype=np.float64)
+
+
+def _make_quick(
+    estimator: LeafClassifier | LeafRegressor, n_groups: int
+) -> LeafClassifier | LeafRegressor:
+    """The same estimator with one context, one start and few steps."""
+    quick = clone(estimator).set_params(n_contexts=1, n_init=1, callbacks=None, verbose=0)
+    if choose_engine(quick.local_model) != "refit":
+        steps_per_epoch = math.ceil(n_groups / quick.groups_per_step)
+        max_epochs = max(5, math.ceil(settings.TABLES.held_out_steps / steps_per_epoch))
+        quick.set_params(max_epochs=max_epochs)
+    return quick
+
+
+def _fit_and_predict(
+    quick: LeafClassifier | LeafRegressor,
+    X: NDArray[Any],
+    y: NDArray[Any],
+    group: Rows,
+    learn: Rows,
+    ask: Rows,
+) -> NDArray[Any]:
+    """Learn from some rows and predict others; a single label is predicted everywhere."""
+    if not len(learn):
+        learn = np.setdiff1d(np.arange(len(y)), ask)
+    if len(np.unique(y[learn])) == 1:
+        return np.repeat(y[learn[:1]], len(ask))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return np.asarray(clone(quick).fit(X[learn], y[learn], groups=group[learn]).predict(X[ask]))
+
+
+# ---- errors -------------------------------------------------------------------------------------
+
+
+def measure_errors(
+    pooled: Floats, local: Floats, group: Rows, context: Rows, is_rate: bool
+) -> HeldOutErrors:
+    """Errors with intervals from the losses of rows.
+
+    Parameters
+    ----------
+    pooled, local
+        The loss of every row under the pooled model, and under the model of its context, (N,):
+        squared errors, or 1 for each wrong label.
+    group, context
+        The group and the context of every row, (N,).
+    is_rate
+        Whether the losses are those of labels.
+
+    Examples
+    --------
+    >>> group = np.repeat(np.arange(6), 4)
+    >>> errors = measure_errors(np.ones(24), np.zeros(24), group, group % 2, is_rate=True)
+    >>> errors.one_model, errors.contexts, [part.own for part in errors.by_context]
+    (1.0, 0.0, [0.0, 0.0])
+    """
+    rows, pooled_sums, local_sums = _sum_by_group(group, pooled, local)
+    parts = [
+        _measure_context(int(k), pooled, local, group, context == k, is_rate)
+        for k in np.unique(context)
+    ]
+    return HeldOutErrors(
+        metric="error rate" if is_rate else "RMSE",
+        one_model=_error(pooled, is_rate),
+        contexts=_error(local, is_rate),
+        n_rows=len(pooled),
+        n_groups=len(rows),
+        one_model_interval=find_interval(pooled_sums, rows, is_rate),
+        contexts_interval=find_interval(local_sums, rows, is_rate),
+        ratio_interval=find_interval_of_ratio(local_sums, pooled_sums, is_rate),
+        by_context=tuple(parts),
     )
+
+
+def _measure_context(
+    number: int,
+    pooled: Floats,
+    local: Floats,
+    group: Rows,
+    is_mine: NDArray[np.bool_],
+    is_rate: bool,
+) -> ErrorsOfContext:
+    rows, pooled_sums, local_sums = _sum_by_group(group[is_mine], pooled[is_mine], local[is_mine])
+    return ErrorsOfContext(
+        context=number,
+        n_rows=int(rows.sum()),
+        n_groups=len(rows),
+        own=_error(local[is_mine], is_rate),
+        one_model=_error(pooled[is_mine], is_rate),
+        own_interval=find_interval(local_sums, rows, is_rate),
+        one_model_interval=find_interval(pooled_sums, rows, is_rate),
+    )
+
+
+def _sum_by_group(group: Rows, *losses: Floats) -> tuple[Floats, ...]:
+    """The number of rows of each group, and the sums of their losses, (m,) each."""
+    _, number = np.unique(group, return_inverse=True)
+    return tuple(
+        np.bincount(number, weight).astype(np.float64) for weight in (np.ones(len(group)), *losses)
+    )
+
+
+def _error(losses: Floats, is_rate: bool) -> float:
+    return float(losses.mean()) if is_rate else math.sqrt(losses.mean())
+
+
+def read_errors(saved: Mapping[str, Any] | None) -> HeldOutErrors | None:
+    """The errors from `dataclasses.asdict`, also without intervals; a `TypeError` if malformed.
+
+    Examples
+    --------
+    >>> saved = {"metric": "RMSE", "one_model": 2.0, "contexts": 1.0, "n_rows": 10}
+    >>> read_errors(saved).ratio_interval is None
+    True
+    """
+    if saved is None:
+        return None
+    parts = [ErrorsOfContext(**_check(part)) for part in saved.get("by_context", ())]
+    return HeldOutErrors(**{**_check(saved), "by_context": tuple(parts)})
+
+
+def _check(saved: Mapping[str, Any]) -> dict[str, Any]:
+    """Check that errors are numbers; JSON has lists in place of pairs."""
+    checked: dict[str, Any] = {}
+    for name, value in saved.items():
+        if name.endswith("_interval"):
+            checked[name] = None if value is None else (_number(value[0]), _number(value[1]))
+        else:
+            checked[name] = value if name in ("metric", "by_context") else _number(value)
+    return checked
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError("an error is a number")
+    return value
+
+
+# ---- intervals ----------------------------------------------------------------------------------
+#
+# How far may an error be from its expectation over all possible groups? The groups are treated as a
+# sample: errors of the rows of a group may be correlated, so the variance between groups counts.
+# Bootstrap intervals over the groups are much too narrow if there are few groups. These intervals
+# use the quantile of Student's t on a scale on which errors are spread more evenly, so that no end
+# is below 0 or above 1.
+
+
+def find_interval(losses: Floats, rows: Floats, is_rate: bool) -> Interval | None:
+    """The interval of an error rate or of a root mean squared error; None for too few groups.
+
+    Parameters
+    ----------
+    losses
+        The sum of the losses of each group's rows, (m,): wrong labels, or squared errors.
+    rows
+        The number of rows of each group, (m,).
+    is_rate
+        Whether the losses are those of labels.
+
+    Examples
+    --------
+    Eight groups of ten rows; two rows are wrong in each of the first four groups.
+
+    >>> wrong = np.array([2.0, 2.0, 2.0, 2.0, 0.0, 0.0, 0.0, 0.0])
+    >>> [round(end, 2) for end in find_interval(wrong, np.full(8, 10.0), is_rate=True)]
+    [0.04, 0.22]
+    """
+    if not is_rate:
+        return find_interval_of_ratio(losses, rows, is_rate)
+    if len(losses) < FEWEST_GROUPS:
+        return None
+    n_rows = float(rows.sum())
+    share = float(losses.sum()) / n_rows
+    error = _standard_error(losses - share * rows) / n_rows
+    return _wilson_interval(share, error, n_rows, _quantile(len(losses)))
+
+
+def find_interval_of_ratio(losses: Floats, others: Floats, is_rate: bool) -> Interval | None:
+    """The interval of the ratio of two errors on the same rows.
+
+    It is None for too few groups, or if one of the errors is 0.
+
+    Examples
+    --------
+    >>> others = np.array([3.0, 5.0, 4.0, 6.0, 5.0, 4.0])
+    >>> losses = 0.5 * others + [0.2, -0.2, 0.1, -0.1, 0.3, -0.3]
+    >>> [round(end, 2) for end in find_interval_of_ratio(losses, others, is_rate=True)]
+    [0.45, 0.56]
+    """
+    sums = np.array([losses.sum(), others.sum()])
+    if len(losses) < FEWEST_GROUPS or not (np.isfinite(sums).all() and sums.all()):
+        return None
+    power = 1.0 if is_rate else 0.5  # a root halves deviations on the log scale
+    middle = float(sums[0] / sums[1]) ** power
+    reach = power * _quantile(len(losses)) * _standard_error(losses / sums[0] - others / sums[1])
+    return middle * math.exp(-reach), middle * math.exp(reach)
+
+
+def _standard_error(deviations: Floats) -> float:
+    """The standard error of a sum over groups, from the deviation of each group, (m,)."""
+    m = len(deviations)
+    return math.sqrt(m / (m - 1) * float(np.square(deviations).sum()))
+
+
+def _quantile(n_groups: int) -> float:
+    return float(student_t.ppf(0.5 + LEVEL / 2, n_groups - 1))
+
+
+def _wilson_interval(share: float, error: float, n_rows: float, quantile: float) -> Interval:
+    """Wilson's interval for the number of independent rows that has this standard error."""
+    rows = n_rows if error == 0 else min(n_rows, share * (1.0 - share) / error**2)
+    slack = quantile**2 / rows
+    middle = (share + slack / 2) / (1.0 + slack)
+    reach = math.sqrt(share * (1.0 - share) * slack + slack**2 / 4) / (1.0 + slack)
+    return max(0.0, middle - reach), min(1.0, middle + reach)

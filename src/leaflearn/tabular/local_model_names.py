@@ -1,4 +1,4 @@
-"""Local models by their names, for those who do not write Python, or by the file that a factory of theirs is in."""
+"""Local models by name, or by the Python file that holds a factory."""
 
 from __future__ import annotations
 
@@ -13,19 +13,17 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from leaflearn.engines.networks import convnet
+from leaflearn.tabular import settings
 
 NAMES = ("mlp", "linear", "boosting", "convnet")
 FROM_FILE = "module:"
-ITEM_PENALTY_INVERSE = (
-    10.0  # may lines follow the few answers to an item, in scikit-learn's unit of such freedom
-)
 
 
 def make_named(name: str, is_classifier: bool, of_items: bool = False) -> Any:
-    """What `local_model` of an estimator has to be for this name.
+    """The value of `local_model` of an estimator for this name.
 
-    Where most inputs say which item a row is about (`of_items`), straight lines see them as they are: in standard units an item with few
-    answers would be a large number, and be learnt by heart.
+    If most inputs say which item a row is about (`of_items`), linear models take them unscaled:
+    standardized, an item with few answers would be a large number, and would be overfitted.
 
     Examples
     --------
@@ -34,16 +32,18 @@ def make_named(name: str, is_classifier: bool, of_items: bool = False) -> Any:
     >>> make_named("tree", is_classifier=True)
     Traceback (most recent call last):
     ...
-    ValueError: There is no local model called 'tree'; choose one of mlp, linear, boosting, convnet, or module:PATH.py:FACTORY.
+    ValueError: There is no local model called 'tree'; choose one of mlp, linear, boosting, \
+convnet, or module:PATH.py:FACTORY.
     """
     if name.startswith(FROM_FILE):
         return load_factory(name)
     if name == "linear":
         if of_items:
+            strength = settings.TABLES.item_penalty_inverse
             return (
-                LogisticRegression(C=ITEM_PENALTY_INVERSE, max_iter=1000)
+                LogisticRegression(C=strength, max_iter=1000)
                 if is_classifier
-                else Ridge(alpha=1 / ITEM_PENALTY_INVERSE)
+                else Ridge(alpha=1 / strength)
             )
         return make_pipeline(
             StandardScaler(), LogisticRegression(max_iter=1000) if is_classifier else Ridge()
@@ -54,7 +54,8 @@ def make_named(name: str, is_classifier: bool, of_items: bool = False) -> Any:
         )
     if name not in NAMES:
         raise ValueError(
-            f"There is no local model called {name!r}; choose one of {', '.join(NAMES)}, or module:PATH.py:FACTORY."
+            f"There is no local model called {name!r}; choose one of {', '.join(NAMES)}, or "
+            "module:PATH.py:FACTORY."
         )
     return convnet if name == "convnet" else None
 
@@ -67,29 +68,26 @@ def load_factory(name: str) -> Callable[..., Any]:
     >>> load_factory("module:net.py")
     Traceback (most recent call last):
     ...
-    ValueError: 'module:net.py' does not say where the factory is; write module:PATH.py:FACTORY.
+    ValueError: 'module:net.py' does not name a factory; write module:PATH.py:FACTORY.
     """
     place, _, attribute = name.removeprefix(FROM_FILE).rpartition(":")
     path = Path(place)
     if not place or not attribute:
-        raise ValueError(
-            f"{name!r} does not say where the factory is; write module:PATH.py:FACTORY."
-        )
+        raise ValueError(f"{name!r} does not name a factory; write module:PATH.py:FACTORY.")
     if not path.is_file():
-        raise FileNotFoundError(
-            f"There is no file '{path}' to take the factory '{attribute}' from."
-        )
+        raise FileNotFoundError(f"There is no file '{path}' with the factory '{attribute}'.")
     specification = importlib.util.spec_from_file_location(f"leaflearn_factory_{path.stem}", path)
     if specification is None or specification.loader is None:
         raise ValueError(f"'{path}' is not a Python file; its name must end in .py.")
     module = importlib.util.module_from_spec(specification)
     try:
         specification.loader.exec_module(module)
-    except Exception as error:  # whatever the user's own code does
+    except Exception as error:  # anything that the user's own code raises
         raise ValueError(f"'{path}' cannot be run ({type(error).__name__}: {error}).") from error
     if not callable(getattr(module, attribute, None)):
         raise ValueError(
-            f"'{path}' has no function or class '{attribute}'; name one that makes a torch.nn.Module."
+            f"'{path}' has no function or class '{attribute}'; name one that makes a "
+            "torch.nn.Module."
         )
     factory: Callable[..., Any] = getattr(module, attribute)
     return factory

@@ -1,8 +1,8 @@
-"""From the columns of a table to features, which are numbers of about one size, and from each feature back to its column.
+"""From the columns of a table to features of about one scale, and from features to their columns.
 
-numbers, dates    the number itself, or the day, in standard units; holes get the median, and where they are many a column of their own
-categories        a column of zeros and ones for each common value, and for each item where a column names what was labelled
-text              a few directions in which the texts differ most, by their words
+numbers, dates    standardized; missing values get the median, and an indicator if they are many
+categories        an indicator of each common value, and of each item if a column names items
+text              the first components of a truncated SVD of the word counts
 """
 
 from __future__ import annotations
@@ -20,48 +20,53 @@ from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
+from leaflearn.messages import (
+    ColumnsLeftOut,
+    MessageError,
+    NoColumnsLeft,
+    TableWarning,
+    TooManyFeatures,
+)
+from leaflearn.tabular import settings
 from leaflearn.tabular.column_kinds import (
-    MANY_HOLES,
-    MANY_WORDS,
+    ITEM,
+    NOT_INFORMATIVE,
     ROW_NUMBERS,
     Column,
     find_kind,
     read_columns,
     read_texts,
 )
-from leaflearn.tabular.feature_choice import choose_features
-from leaflearn.tabular.items import ITEM
-from leaflearn.tabular.reading import find_column, list_names
-from leaflearn.tabular.text_encoding import warn
+from leaflearn.tabular.informative_columns import choose_features
+from leaflearn.tabular.reading import find_column
 
-MOST_DIRECTIONS = 8  # of one column of text
-MOST_TEXT_COLUMNS = 50
-MOST_ZERO_ONE = 2000  # columns of zeros and ones in all
-MOST_FEATURES = 100
-TELLS_NOTHING = "tells nothing of the target"
-N_WORDS = 2**13  # places that words are hashed into
+# Names of parts, as model folders store them.
+INDICATOR = "hole"  # marks missing values
+WITH_INDICATOR = "holes"  # which numbers have such an indicator
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class Preparation:
-    """What was learnt about the columns of a table, to turn rows into features.
+    """Turns the rows of a table into features, with transformers that were fitted to a table.
 
     Parameters
     ----------
     columns
-        All columns that were looked at, and what they hold.
+        All columns of the training table, and what they hold.
     parts
-        Fitted transformers of scikit-learn, by kind: "number" for numbers and dates, "hole", "category", and a list, "text".
+        Fitted transformers of scikit-learn, by kind: `"number"` for numbers and dates, `INDICATOR`
+        for missing values, `"category"`, and a list of them, `"text"`.
     kept
         Which of the features are used.
 
     Examples
     --------
     >>> import pandas
-    >>> table = pandas.DataFrame({"length": [1.0, 3.0, 2.0, 6.0], "site": ["A", "B", "B", "A"], "unit": ["cm"] * 4})
-    >>> prepare = Preparation.of(table, y=np.arange(4.0), group=np.zeros(4, dtype=int), seed=0)
+    >>> table = pandas.DataFrame({"length": [1.0, 3.0, 2.0, 6.0], "site": ["A", "B", "B", "A"]})
+    >>> group = np.zeros(4, dtype=int)
+    >>> prepare = Preparation.of(table.assign(unit="cm"), y=np.arange(4.0), group=group, seed=0)
     >>> prepare.feature_names
     ['length', 'site = B']
     >>> prepare(table)[:, 1]
@@ -74,15 +79,35 @@ class Preparation:
 
     @classmethod
     def of(
-        cls, frame: Any, y: NDArray[Any], group: NDArray[np.intp], seed: int, keep_named: bool = False, known: Sequence[Column] = ()
-    ) -> Preparation:  # fmt: skip
-        """Look at the columns and learn from them. The targets `y` (N,) are asked only where there are too many features.
+        cls,
+        frame: Any,
+        y: NDArray[Any],
+        group: NDArray[np.intp],
+        seed: int,
+        keep_named: bool = False,
+        known: Sequence[Column] = (),
+    ) -> Preparation:
+        """Fit transformers to the columns.
 
-        With `keep_named` somebody chose these columns, and row numbers or names of the group are not taken for a mistake. Of some
-        columns it may be `known` what they hold, see `data/items.py`.
+        Parameters
+        ----------
+        frame
+            The columns.
+        y, group
+            Targets and groups of the rows, (N,). The targets matter only if there are too many
+            features.
+        seed
+            Seed of the components of texts.
+        keep_named
+            Whether the user chose these columns, so that row numbers and names of the group are
+            used, too.
+        known
+            What some columns hold, as far as it is known; see `find_item_columns`.
         """
-        told = {column.name: column for column in known}
-        columns = _bound([told.get(name) or find_kind(frame[name], name) for name in frame.columns])
+        by_name = {column.name: column for column in known}
+        columns = _limit(
+            [by_name.get(name) or find_kind(frame[name], name) for name in frame.columns]
+        )
         if keep_named:
             columns = [
                 Column(column.name, "number") if column.form == ROW_NUMBERS else column
@@ -90,18 +115,19 @@ class Preparation:
             ]
         else:
             columns = [_leave_out_alias(frame, column, group) for column in columns]
-        _tell_left_out(columns)
-        found = cls(tuple(columns), {})._fitted(frame, seed)
-        others = np.flatnonzero(~found.is_item)
-        chosen = others[choose_features(found(frame)[:, others], y, group, MOST_FEATURES)]
+        if any(column.kind == "nothing" for column in columns):
+            warnings.warn(TableWarning(_list_left_out(columns)), stacklevel=2)
+        fitted = cls(tuple(columns), {})._fitted(frame, seed)
+        others = np.flatnonzero(~fitted.is_item)
+        features, most = fitted(frame)[:, others], settings.TABLES.max_features
+        chosen = others[choose_features(features, y, group, most)]
         if len(chosen) < len(others):
-            warn(
-                f"The columns give {len(others):,} features; the {len(chosen)} were kept that go with the target inside the groups."
-            )
-        return found.narrowed(frame, np.union1d(chosen, np.flatnonzero(found.is_item)), seed)
+            message = TooManyFeatures(len(others), len(chosen))
+            warnings.warn(TableWarning(message), stacklevel=2)
+        return fitted.narrowed(frame, np.union1d(chosen, np.flatnonzero(fitted.is_item)), seed)
 
     def narrowed(self, frame: Any, kept: NDArray[np.intp], seed: int) -> Preparation:
-        """Only these of the features, and only the columns that they come from; `frame` and `seed` as in `of`."""
+        """Use only these features and their columns; `frame` and `seed` as in `of`."""
         if len(kept) == len(self.kept):
             return self
         names = self._all_names()
@@ -110,25 +136,21 @@ class Preparation:
         columns = [
             c
             if c.name in needed or c.kind == "nothing"
-            else Column(c.name, "nothing", TELLS_NOTHING)
+            else Column(c.name, "nothing", NOT_INFORMATIVE)
             for c in self.columns
         ]
-        found = Preparation(tuple(columns), {})._fitted(frame, seed)
-        return replace(
-            found,
-            kept=np.array(
-                [i for i, pair in enumerate(found._all_names()) if pair in chosen], dtype=np.intp
-            ),
-        )
+        fitted = Preparation(tuple(columns), {})._fitted(frame, seed)
+        places = [i for i, pair in enumerate(fitted._all_names()) if pair in chosen]
+        return replace(fitted, kept=np.array(places, dtype=np.intp))
 
     @property
     def used(self) -> list[str]:
-        """The columns that are learnt from."""
+        """The columns that the model learns from."""
         return [column.name for column in self.columns if column.kind != "nothing"]
 
     @property
     def feature_names(self) -> list[str]:
-        """A name for each feature, which begins with that of its column."""
+        """The name of each feature, which begins with the name of its column."""
         names = self._all_names()
         return [names[i][1] for i in self.kept]
 
@@ -140,25 +162,25 @@ class Preparation:
 
     @property
     def is_item(self) -> NDArray[np.bool_]:
-        """Which features each stand for one item that was labelled, shape (F,)."""
+        """Which features are indicators of a labelled item, shape (F,)."""
         items = {column.name for column in self.columns if column.form == ITEM}
         return np.array([column in items for column in self.feature_columns], dtype=bool)
 
     def __call__(self, frame: Any, what: str = "the table") -> Floats:
         """The features of the rows, shape (N, F)."""
-        there = set(frame.columns)
+        present = set(frame.columns)
         for name in self.used:
-            if name not in there:
+            if name not in present:
                 find_column(frame.columns, name, what)
         return self._all_features(frame)[:, self.kept]
 
     def to_json(self) -> dict[str, Any]:
-        """All but the parts."""
+        """Everything but the parts, as plain values."""
         return {"columns": [asdict(column) for column in self.columns], "kept": self.kept.tolist()}
 
     @classmethod
     def from_json(cls, content: dict[str, Any], parts: dict[str, Any]) -> Preparation:
-        """What `to_json` gave, with its parts."""
+        """The preparation from `to_json` and its parts."""
         columns = tuple(
             Column(c["name"], c["kind"], c["form"], tuple(c["values"])) for c in content["columns"]
         )
@@ -168,11 +190,11 @@ class Preparation:
         return [column for column in self.columns if column.kind in kinds]
 
     def _fitted(self, frame: Any, seed: int) -> Preparation:
-        """With its parts, and all features kept."""
+        """With fitted parts, and all features."""
         if not self.used:
-            raise ValueError(f"No column is left to learn from. {_list_left_out(self.columns)}.")
-        found = replace(self, parts=self._fit(frame, seed))
-        return replace(found, kept=np.arange(len(found._all_names())))
+            raise MessageError(NoColumnsLeft(_list_left_out(self.columns)))
+        fitted = replace(self, parts=self._fit(frame, seed))
+        return replace(fitted, kept=np.arange(len(fitted._all_names())))
 
     def _fit(self, frame: Any, seed: int) -> dict[str, Any]:
         parts: dict[str, Any] = {
@@ -185,10 +207,11 @@ class Preparation:
             parts["number"] = make_pipeline(
                 SimpleImputer(strategy="median", keep_empty_features=True), StandardScaler()
             ).fit(numbers)
-        holes = np.flatnonzero(np.isnan(numbers).mean(0) >= MANY_HOLES)
-        if len(holes):
-            parts["hole"] = MissingIndicator(features="all").fit(numbers[:, holes])
-            parts["holes"] = holes
+        missing_share = np.isnan(numbers).mean(0)
+        places = np.flatnonzero(missing_share >= settings.TABLES.min_missing_share)
+        if len(places):
+            parts[INDICATOR] = MissingIndicator(features="all").fit(numbers[:, places])
+            parts[WITH_INDICATOR] = places
         categories = self._of_kind("category")
         if categories:
             values = [np.array(column.values, dtype=object) for column in categories]
@@ -198,37 +221,37 @@ class Preparation:
         return parts
 
     def _all_features(self, frame: Any) -> Floats:
-        found, numbers = [], self._numbers(frame)
+        features, numbers = [], self._numbers(frame)
         if "number" in self.parts:
-            found.append(self.parts["number"].transform(numbers))
-        if "hole" in self.parts:
-            found.append(
-                self.parts["hole"].transform(numbers[:, self.parts["holes"]]).astype(np.float64)
-            )
+            features.append(self.parts["number"].transform(numbers))
+        if INDICATOR in self.parts:
+            is_missing = self.parts[INDICATOR].transform(numbers[:, self.parts[WITH_INDICATOR]])
+            features.append(is_missing.astype(np.float64))
         if "category" in self.parts:
-            found.append(self.parts["category"].transform(self._categories(frame)))
+            features.append(self.parts["category"].transform(self._categories(frame)))
         for column, part in zip(self._of_kind("text"), self.parts["text"], strict=True):
-            found.append(part.transform(read_texts(frame[column.name])))
-        return np.concatenate(found, axis=1)
+            features.append(part.transform(read_texts(frame[column.name])))
+        return np.concatenate(features, axis=1)
 
     def _all_names(self) -> list[tuple[str, str]]:
         """The column and the name of each feature, in the order of `_all_features`."""
         numbers, categories = self._of_kind("number", "date"), self._of_kind("category")
-        found = [(column.name, column.name) for column in numbers]
-        found += [
-            (numbers[i].name, f"{numbers[i].name} is missing") for i in self.parts.get("holes", [])
+        names = [(column.name, column.name) for column in numbers]
+        names += [
+            (numbers[i].name, f"{numbers[i].name} is missing")
+            for i in self.parts.get(WITH_INDICATOR, [])
         ]
-        found += [
+        names += [
             (column.name, f"{column.name} = {value}" if value else f"{column.name} is missing")
             for column in categories
             for value in column.values
         ]
         for column, part in zip(self._of_kind("text"), self.parts["text"], strict=True):
-            found += [
+            names += [
                 (column.name, f"{column.name}, direction {i + 1}")
                 for i in range(part[-1].n_components)
             ]
-        return found
+        return names
 
     def _numbers(self, frame: Any) -> Floats:
         return read_columns(frame, self._of_kind("number", "date"))
@@ -242,47 +265,49 @@ class Preparation:
 
 
 def _fit_text(texts: list[str], seed: int) -> Pipeline:
-    """Words, or pieces of words where there are no spaces, weighed by how rare they are, seen in few directions."""
-    by_word = np.median([len(text.split()) for text in texts if text]) >= MANY_WORDS
+    """A truncated SVD of TF-IDF weights of words, or of character n-grams if there are no spaces."""
+    n_words = np.median([len(text.split()) for text in texts if text])
+    by_word = n_words >= settings.TABLES.prose_words
     kind = (
         {"analyzer": "word", "token_pattern": r"(?u)\b\w+\b"}
         if by_word
         else {"analyzer": "char_wb", "ngram_range": (2, 4)}
     )
     words = make_pipeline(
-        HashingVectorizer(n_features=N_WORDS, norm=None, alternate_sign=False, **kind),
+        HashingVectorizer(
+            n_features=settings.TABLES.n_hashed_words, norm=None, alternate_sign=False, **kind
+        ),
         TfidfTransformer(sublinear_tf=True),
     )
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore"
-        )  # texts without any difference have directions of length zero
+        warnings.simplefilter("ignore")  # identical texts have components of length zero
         table = words.fit_transform(texts)
-        n_directions = min(MOST_DIRECTIONS, len(texts), len(np.unique(table.indices)) or 1)
-        directions = TruncatedSVD(n_directions, random_state=seed).fit(table)
+        n_components = min(
+            settings.TABLES.max_text_components, len(texts), len(np.unique(table.indices)) or 1
+        )
+        directions = TruncatedSVD(n_components, random_state=seed).fit(table)
     return Pipeline([("words", words), ("directions", directions)])
 
 
-def _bound(columns: list[Column]) -> list[Column]:
-    """The same with less work, where there are thousands of categories or texts."""
+def _limit(columns: list[Column]) -> list[Column]:
+    """Limit the number of values of categories, and of columns of text."""
+    limits = settings.TABLES
     n_categories = max(1, sum(column.kind == "category" for column in columns))
-    most = max(1, MOST_ZERO_ONE // n_categories)
-    found, n_texts = [], 0
+    most = max(1, limits.max_indicators // n_categories)
+    limited, n_texts = [], 0
     for column in columns:
         if column.kind == "category" and column.form != ITEM:
-            column = Column(column.name, column.kind, column.form, column.values[:most])
+            column = replace(column, values=column.values[:most])
         n_texts += column.kind == "text"
-        too_many = column.kind == "text" and n_texts > MOST_TEXT_COLUMNS
-        found.append(
-            Column(column.name, "nothing", f"more than {MOST_TEXT_COLUMNS} columns of text")
-            if too_many
-            else column
-        )
-    return found
+        if column.kind == "text" and n_texts > limits.max_text_columns:
+            reason = f"more than {limits.max_text_columns} columns of text"
+            column = Column(column.name, "nothing", reason)
+        limited.append(column)
+    return limited
 
 
 def _leave_out_alias(frame: Any, column: Column, group: NDArray[np.intp]) -> Column:
-    """A column that names the group would tell every model whose rows these are, and there would be nothing left to find."""
+    """Leave out a column that names the group: it would explain every conflict between groups."""
     if column.kind not in ("category", "text") or len(np.unique(group)) < 3:
         return column
     texts = np.array(read_texts(frame[column.name]), dtype=object)
@@ -294,17 +319,10 @@ def _leave_out_alias(frame: Any, column: Column, group: NDArray[np.intp]) -> Col
     return Column(column.name, "nothing", "another name of the group") if is_alias else column
 
 
-def _tell_left_out(columns: Sequence[Column]) -> None:
-    if any(column.kind == "nothing" for column in columns):
-        warn(f"{_list_left_out(columns)}.")
-
-
-def _list_left_out(columns: Sequence[Column]) -> str:
-    """By reason, which columns were left out."""
-    reasons: dict[str, list[str]] = {}
+def _list_left_out(columns: Sequence[Column]) -> ColumnsLeftOut:
+    """The columns that were left out, by reason."""
+    by_reason: dict[str, list[str]] = {}
     for column in columns:
         if column.kind == "nothing":
-            reasons.setdefault(column.form, []).append(column.name)
-    return "Columns were left out: " + "; ".join(
-        f"{list_names(names)} ({reason})" for reason, names in reasons.items()
-    )
+            by_reason.setdefault(column.reason, []).append(column.name)
+    return ColumnsLeftOut(tuple(by_reason), tuple(map(tuple, by_reason.values())))

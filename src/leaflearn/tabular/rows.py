@@ -1,54 +1,69 @@
-"""Which rows and columns of a table are learnt from."""
+"""Which rows and columns of a table a model learns from, and the names of its groups."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from leaflearn.tabular.cells import row_of
+from leaflearn.messages import (
+    GroupMissing,
+    Message,
+    NoGroupColumn,
+    OneGroup,
+    OneRowPerGroup,
+    TableWarning,
+    TargetMissing,
+)
+from leaflearn.tabular.column_kinds import row_of
 from leaflearn.tabular.reading import find_column
 from leaflearn.tabular.targets import to_names
-from leaflearn.tabular.text_encoding import warn
 
-ALL_ROWS = "all rows"  # the name of the one source, where a table has no groups
+ALL_ROWS = "all rows"  # the name of the only group to identify, if a table has no groups
 
 
 def choose_columns(
-    names: Sequence[str], target: str, group: str | None, features: Sequence[str] | None, drop: Sequence[str], what: str
-) -> list[str]:  # fmt: skip
-    """The columns to learn from: those that are named, or all but the target, the group and those to drop.
+    names: Sequence[str],
+    target: str,
+    group: str | None,
+    features: Sequence[str] | None,
+    drop: Sequence[str],
+    what: str,
+) -> list[str]:
+    """The columns to learn from: `features`, or all but the target, the group and `drop`.
 
     Examples
     --------
-    >>> choose_columns(["site", "dose", "day", "effect"], "effect", "site", None, ["day"], "trial.csv")
+    >>> names = ["site", "dose", "day", "effect"]
+    >>> choose_columns(names, "effect", "site", None, ["day"], "trial.csv")
     ['dose']
     """
     for name in [target, *([] if group is None else [group]), *(features or ()), *drop]:
         find_column(names, name, what)
     if group == target:
         raise ValueError(
-            f"Column {target!r} is both the target and the group; they have to differ."
+            f"Column {target!r} is both the target and the group; choose two different columns."
         )
     for name in features or ():
         if name in (target, group):
             raise ValueError(
-                f"Column {name!r} is the {'target' if name == target else 'group'} and cannot be learnt from."
+                f"Column {name!r} is the {'target' if name == target else 'group'} and cannot be a "
+                "feature; leave it out of the features."
             )
     chosen = [
         name for name in dict.fromkeys(features or names) if name not in (target, group, *drop)
     ]
     if not chosen:
-        raise ValueError(
-            f"No column of {what} is left to learn from beside the target{'' if group is None else ' and the group'}."
-        )
+        besides = "the target" if group is None else "the target and the group"
+        raise ValueError(f"No column of {what} is left to learn from besides {besides}.")
     return chosen
 
 
 def keep_rows_with_target(frame: Any, target: str, what: str) -> Any:
-    """The rows that have a target, with a warning for the others.
+    """The rows that have a target, with a warning about the others.
 
     Examples
     --------
@@ -58,18 +73,17 @@ def keep_rows_with_target(frame: Any, target: str, what: str) -> Any:
     ...
     ValueError: The target 'y' is missing in every row of trial.csv.
     """
-    is_there = frame[find_column(frame.columns, target, what)].notna()
-    if not is_there.any():
+    is_present = frame[find_column(frame.columns, target, what)].notna()
+    if not is_present.any():
         raise ValueError(f"The target {target!r} is missing in every row of {what}.")
-    if not is_there.all():
-        warn(
-            f"The target {target!r} is missing in {int((~is_there).sum()):,} of {len(frame):,} rows, which were left out."
-        )
-    return frame[is_there]
+    if not is_present.all():
+        message = TargetMissing(target, int((~is_present).sum()), len(frame))
+        warnings.warn(TableWarning(message), stacklevel=2)
+    return frame[is_present]
 
 
 def keep_rows_with_group(frame: Any, group: str | None, what: str) -> Any:
-    """The rows that have a group, with a warning for the others: of a row that belongs to nobody, nothing can be learnt.
+    """The rows that have a group, with a warning about the others; all rows if `group` is None.
 
     Examples
     --------
@@ -80,19 +94,18 @@ def keep_rows_with_group(frame: Any, group: str | None, what: str) -> Any:
     if group is None:
         return frame
     cells = frame[group]
-    is_there = cells.notna()
-    if not is_there.any():
+    is_present = cells.notna()
+    if not is_present.any():
         raise ValueError(f"The group {group!r} is missing in every row of {what}.")
-    if not is_there.all():
-        first = row_of(cells[~is_there], 0)
-        warn(
-            f"The group {group!r} is missing in {int((~is_there).sum()):,} rows, the first is row {first}; they were left out."
-        )
-    return frame[is_there]
+    if not is_present.all():
+        first_row = row_of(cells[~is_present], 0)
+        message = GroupMissing(group, int((~is_present).sum()), first_row)
+        warnings.warn(TableWarning(message), stacklevel=2)
+    return frame[is_present]
 
 
 def name_groups(frame: Any, group: str | None) -> NDArray[np.str_]:
-    """The name of each row's group, to learn from; every row is its own where no column says so, shape (N,).
+    """The name of each training row's group, shape (N,); without a column, each row is a group.
 
     Examples
     --------
@@ -106,7 +119,7 @@ def name_groups(frame: Any, group: str | None) -> NDArray[np.str_]:
 
 
 def name_sources(frame: Any, group: str | None) -> NDArray[np.str_]:
-    """The name of each row's source, to be identified; all rows are one source where no column says so, shape (N,).
+    """The name of each new row's group, shape (N,); without the column, all rows are one group.
 
     Examples
     --------
@@ -119,28 +132,26 @@ def name_sources(frame: Any, group: str | None) -> NDArray[np.str_]:
     cells = frame[group]
     if cells.isna().any():
         raise ValueError(
-            f"The group {group!r} is missing in row {row_of(cells[cells.isna()], 0)}; name it, or leave the row out."
+            f"The group {group!r} is missing in row {row_of(cells[cells.isna()], 0)}; name it, or "
+            "leave the row out."
         )
     return np.array(to_names(cells))
 
 
 def warn_about_groups(group: str | None, n_groups: int, n_rows: int) -> None:
-    """Say so where the groups cannot tell contexts apart.
+    """Warn where contexts cannot be identified from groups like these.
 
     Examples
     --------
     >>> warn_about_groups("site", n_groups=30, n_rows=600)
     """
+    message: Message
     if group is None:
-        warn(
-            "No column of groups was given, so every row is a group of its own; single rows hardly tell contexts apart, "
-            "pass group= (annotator, site, session, ...) so that rows known to share one stay together."
-        )
+        message = NoGroupColumn()
     elif n_groups == 1:
-        warn(
-            f"Column {group!r} holds one group only, and one group has one context; contexts show where groups differ."
-        )
+        message = OneGroup(group)
     elif n_groups == n_rows:
-        warn(
-            f"Every group in {group!r} has one row, and single rows hardly tell contexts apart; group rows that share one."
-        )
+        message = OneRowPerGroup(group)
+    else:
+        return
+    warnings.warn(TableWarning(message), stacklevel=2)

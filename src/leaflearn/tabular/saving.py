@@ -1,22 +1,34 @@
-"""A table model as a folder, and back: the estimator's own parts, and beside them what is known of the columns."""
+"""A table model as a folder: the parts of the estimator, and what is known about the columns."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from leaflearn.estimators.loading import rebuild_estimator
 from leaflearn.estimators.saving import describe_estimator
+from leaflearn.messages import (
+    LocalModelCodeMissing,
+    LocalModelInFolder,
+    Message,
+    MessageError,
+    message_from_json,
+    message_to_json,
+)
 from leaflearn.persistence import Model, pack_objects, read_model, unpack_objects, write_model
-from leaflearn.tabular.held_out_errors import read_errors
+from leaflearn.tabular.fitting import FittedTable
+from leaflearn.tabular.held_out import read_errors
 from leaflearn.tabular.images import ImageFiles
 from leaflearn.tabular.local_model_names import FROM_FILE, make_named
 from leaflearn.tabular.preparation import Preparation
 from leaflearn.tabular.targets import Target
+
+if TYPE_CHECKING:
+    from leaflearn.tabular.table_model import TableModel
 
 SECTION, PARTS = "preparation", "preparation.skops"
 OPTIONS = (
@@ -31,8 +43,10 @@ OPTIONS = (
     "random_state",
 )
 
+Made = TypeVar("Made")
 
-def save_table_model(model: Any, folder: str | Path) -> None:
+
+def save_table_model(model: TableModel, folder: str | Path) -> None:
     """Write a fitted `TableModel` into a folder; see `TableModel.save`."""
     section, parts = describe_estimator(model.estimator_)
     prepare = model.preparation_
@@ -45,7 +59,7 @@ def save_table_model(model: Any, folder: str | Path) -> None:
         "rows": model.n_rows_,
         "group_sizes": model.group_sizes_.tolist(),
         "errors": None if model.errors_ is None else asdict(model.errors_),
-        "warnings": model.warnings_,
+        "warnings": [message_to_json(message) for message in model.warnings_],
     }
     if isinstance(prepare, Preparation):
         parts = {**parts, PARTS: pack_objects(prepare.parts, "the preparation of the columns")}
@@ -53,63 +67,65 @@ def save_table_model(model: Any, folder: str | Path) -> None:
 
 
 def load_table_model(
-    make: Callable[..., Any], folder: str | Path, local_model: str | None = None
-) -> Any:
-    """Read a `TableModel` from a folder, into a new one that `make` makes; see `TableModel.load`."""
+    make: Callable[..., Made], folder: str | Path, local_model: str | None = None
+) -> tuple[Made, FittedTable, list[Message]]:
+    """Read a `TableModel` from a folder; see `TableModel.load`.
+
+    Returns `make(**options)` with the saved options, what was fitted, and the warnings of the fit.
+    """
     model = read_model(folder)
     if SECTION not in model.sections:
         raise ValueError(
-            f"'{folder}' holds an estimator that was not fitted to a table; load it in Python with leaflearn.load."
+            f"'{folder}' holds an estimator that was not fitted to a table; load it in Python with "
+            "leaflearn.load."
         )
     try:
-        found = _rebuild(make, model)
+        unfitted = make(**model.sections[SECTION]["options"])
+        state, messages = _read_state(model)
     except (KeyError, TypeError, AttributeError, IndexError) as error:
         raise ValueError(
-            f"'{folder}' does not describe the columns of a table; save the model again, or get a fresh copy."
+            f"'{folder}' does not describe the columns of a table; save the model again, or get a "
+            "fresh copy."
         ) from error
-    found.estimator_ = rebuild_estimator(model, _factory(found, local_model))
-    return found
+    factory = _find_factory(state["local_model"], state["target"].is_label, local_model)
+    return unfitted, FittedTable(rebuild_estimator(model, factory), **state), messages
 
 
-def _rebuild(make: Callable[..., Any], model: Model) -> Any:
-    """All but the estimator."""
+def _read_state(model: Model) -> tuple[dict[str, Any], list[Message]]:
+    """The fields of a `FittedTable` without the estimator, and the warnings of the fit."""
     about = model.sections[SECTION]
-    found = make(**about["options"])
-    found.local_model_ = about["local_model"]
-    found.target_ = Target(**about["target"])
-    found.n_rows_, found.group_sizes_ = (
-        int(about["rows"]),
-        np.array(about["group_sizes"], dtype=np.intp),
-    )
-    found.errors_ = read_errors(about["errors"])
-    found.warnings_ = _sentences(about.get("warnings", []))  # folders of before did not keep any
+    preparation: Preparation | ImageFiles
     if about["table"] is None:
-        found.preparation_ = ImageFiles(**about["pictures"])
+        preparation = ImageFiles(**about["pictures"])
     else:
-        found.preparation_ = Preparation.from_json(
-            about["table"], unpack_objects(model.part(PARTS), PARTS)
-        )
-    return found
+        parts = unpack_objects(model.part(PARTS), PARTS)
+        preparation = Preparation.from_json(about["table"], parts)
+    state = {
+        "preparation": preparation,
+        "target": Target(**about["target"]),
+        "local_model": about["local_model"],
+        "errors": read_errors(about["errors"]),
+        "group_sizes": np.array(about["group_sizes"], dtype=np.intp),
+        "n_rows": int(about["rows"]),
+    }
+    return state, _read_messages(about.get("warnings", []))  # older folders may have none
 
 
-def _sentences(kept: Any) -> list[str]:
-    if not isinstance(kept, list) or not all(isinstance(sentence, str) for sentence in kept):
-        raise TypeError("warnings are a list of sentences")
-    return kept
+def _read_messages(saved: Any) -> list[Message]:
+    if not isinstance(saved, list):
+        raise TypeError("warnings are a list")
+    return [message_from_json(content) for content in saved]
 
 
-def _factory(model: Any, given: str | None) -> Any:
-    """What makes the modules whose weights the folder holds; None for local models that it holds whole."""
-    name = model.local_model_
+def _find_factory(name: str, is_classifier: bool, given: str | None) -> Any:
+    """The factory of the networks whose weights the folder holds; None for other local models."""
     if name.startswith(FROM_FILE):
         if given is None:
-            raise ValueError(
-                f"The model was fitted with --local-model {name}, which is code and not in the folder; pass it again."
-            )
-        return make_named(given, model.target_.is_label)
+            raise MessageError(LocalModelCodeMissing(name))
+        return make_named(given, is_classifier)
     if given is not None:
-        raise ValueError("The model keeps its own local models; leave --local-model out.")
-    return make_named(name, model.target_.is_label) if name == "convnet" else None
+        raise MessageError(LocalModelInFolder())
+    return make_named(name, is_classifier) if name == "convnet" else None
 
 
 def _plain(value: Any) -> Any:

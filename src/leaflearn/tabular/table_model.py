@@ -1,7 +1,8 @@
-"""From a table to answers: the columns, how they become features, and the fitted estimator, as one object that can be kept in a folder."""
+"""`TableModel`: fit contexts to a table, identify the contexts of new groups, predict, save."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -10,60 +11,81 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leaflearn.core.training import Callback
-from leaflearn.tabular.fitting import fit_table
-from leaflearn.tabular.held_out_errors import HeldOutErrors
+from leaflearn.diagnostics.required_rows import count_required_rows
+from leaflearn.estimators.classifier import LeafClassifier
+from leaflearn.estimators.regressor import LeafRegressor
+from leaflearn.messages import ContextNotChosen, Message, MessageError
+from leaflearn.tabular.fitting import FittedTable, fit_table, read_features
+from leaflearn.tabular.held_out import HeldOutErrors
+from leaflearn.tabular.images import ImageFiles
+from leaflearn.tabular.predictions import Predictions
+from leaflearn.tabular.preparation import Preparation
+from leaflearn.tabular.reading import to_frame
+from leaflearn.tabular.rows import keep_rows_with_target, name_sources
 from leaflearn.tabular.saving import load_table_model, save_table_model
-from leaflearn.tabular.table_answering import AnsweringTables, ignore
+from leaflearn.tabular.targets import Target
 from leaflearn.tabular.warning_log import log_warnings
 
 
-class TableModel(AnsweringTables):
-    """Contexts in a table: which rows share one, a model for each, and answers for new rows.
+def ignore(_: Any) -> None:
+    """Report nothing: the default of callbacks that show progress."""
+
+
+class TableModel:
+    """Contexts in a table: which groups share one, a model per context, and predictions.
 
     Parameters
     ----------
     target : str
-        The column to foretell.
+        The column to predict.
     group : str, default=None
-        The column that says which rows are known to share a context: the annotator, site, session or device.
+        The column that says which rows are known to share a context: annotator, site, session or
+        device.
     contexts : int or "auto", default="auto"
-        How many contexts there are; "auto" reads it off the data.
+        The number of contexts; "auto" determines it from the data.
     task : {"auto", "classification", "regression"}, default="auto"
-        Whether the target is a label or a quantity; "auto" takes text and few whole numbers for labels.
+        Whether the target is a label or a quantity; "auto" treats text and few different whole
+        numbers as labels.
     local_model : str, default=None
-        "mlp", "linear", "boosting", or "module:PATH.py:FACTORY"; for pictures also "convnet". None is a network that suits the data, and
-        straight lines where the data are answers to items that have to be told apart one by one.
+        "mlp", "linear", "boosting", or "module:PATH.py:FACTORY"; for images also "convnet". None
+        is a network that suits the data, or a linear model if each labelled item has a feature of
+        its own.
     features : list of str, default=None
-        The columns to learn from, all of which are then kept; by default all but the target and the group, without those that tell nothing.
+        The columns to learn from, all of which are used; by default all but the target and the
+        group, without those that are not informative.
     drop : list of str, default=()
-        Columns not to learn from.
+        Columns to leave out.
     images : path, default=None
-        A folder with pictures, which are then learnt from instead of the columns.
+        A folder with images, which are used instead of the columns.
     image_column : str, default=None
-        The column that names the files; by default the first whose values are files in the folder.
+        The column that names the image files; by default the first whose values are files in the
+        folder.
     random_state : int, default=0
-        Same seed, same machine, same fit.
+        Seed of everything that is random.
 
     Attributes
     ----------
     estimator_ : LeafClassifier or LeafRegressor
         Fitted to the features; its groups are named by text.
     preparation_ : Preparation or ImageFiles
-        How rows become features, and which column each feature comes from.
+        How rows become features, and the column of each feature.
     target_ : Target
-        The task, and why.
+        The task, and why it was chosen.
     local_model_ : str
         The name of the local model that was used.
     errors_ : HeldOutErrors or None
-        On rows held out inside the groups, with the contexts, and with one model for all; None where every group is one row.
+        Errors on rows held out within the groups, of the contexts and of a pooled model; None if
+        every group has one row.
     group_sizes_ : ndarray of shape (n_groups,)
-        Rows of each group, in the order of `estimator_.groups_`.
+        Number of rows of each group, in the order of `estimator_.groups_`.
     n_rows_ : int
-        Rows that were learnt from.
-    warnings_ : list of str
-        What the fit warned of, in its own words; empty in models that were saved before warnings were kept.
+        Number of rows that were used.
+    warnings_ : list of leaflearn.messages.Message
+        What the fit warned about; `str(message)` is the sentence. Models saved by older versions
+        may have none.
     informative_columns_ : list of str
-        The columns that were learnt from: those that go with the target inside the groups, or tell groups apart, or were named.
+        The columns that were used: those that are associated with the target within the groups,
+        differ between groups, or were named in `features`.
 
     Examples
     --------
@@ -75,9 +97,19 @@ class TableModel(AnsweringTables):
     >>> model = TableModel("effect", group="site", local_model="linear").fit(table)
     >>> model.estimator_.n_contexts_
     2
-    >>> model.predict(pandas.DataFrame({"dose": [1.0]}), each=True).abs().round(1).iloc[0].tolist()
+    >>> each = model.predict(pandas.DataFrame({"dose": [1.0]}), each=True)
+    >>> each.abs().round(1).iloc[0].tolist()
     [1.0, 1.0]
     """
+
+    estimator_: LeafClassifier | LeafRegressor
+    preparation_: Preparation | ImageFiles
+    target_: Target
+    local_model_: str
+    errors_: HeldOutErrors | None
+    group_sizes_: NDArray[np.intp]
+    n_rows_: int
+    warnings_: list[Message]
 
     def __init__(
         self,
@@ -103,27 +135,27 @@ class TableModel(AnsweringTables):
         self.images = None if images is None else Path(images)
         self.image_column = image_column
         self.random_state = random_state
-        self.errors_: HeldOutErrors | None
-        self.group_sizes_: NDArray[np.intp]
-        self.n_rows_: int
-        self.warnings_: list[str]
 
     def fit(
-        self, frame: Any, what: str = "the table", on_stage: Callable[[str], None] = ignore, callbacks: Sequence[Callback] = ()
-    ) -> Self:  # fmt: skip
-        """Find the contexts of the groups and learn a model for each.
+        self,
+        frame: Any,
+        what: str = "the table",
+        on_stage: Callable[[str], None] = ignore,
+        callbacks: Sequence[Callback] = (),
+    ) -> Self:
+        """Find the contexts of the groups and fit a local model for each.
 
         Parameters
         ----------
-        frame : pandas.DataFrame, or another kind of table
-            The table: also a frame of polars, a table of pyarrow, a Hugging Face data set, or a mapping from names to columns. So it is
-            wherever a table is asked for.
+        frame : pandas.DataFrame or other table
+            A data frame of pandas or polars, a table of pyarrow, a Hugging Face data set, or a
+            mapping from names to columns. The other methods take the same tables.
         what : str
-            What it is called in errors.
+            How errors call the table.
         on_stage : callable
-            Told in a few words what is being done.
+            Called with a short description of each stage.
         callbacks : list of leaflearn.core.training.Callback
-            Told of every epoch of networks.
+            Called in every epoch of networks.
 
         Returns
         -------
@@ -131,23 +163,136 @@ class TableModel(AnsweringTables):
             The fitted model.
         """
         with log_warnings() as self.warnings_:
-            fit_table(self, frame, what, on_stage, callbacks)
+            self._set_fitted(fit_table(self, frame, what, on_stage, callbacks))
         return self
+
+    def identify(self, frame: Any, what: str = "the table", images: Path | None = None) -> Any:
+        """Find the contexts of new groups from a few labelled rows of each.
+
+        Parameters
+        ----------
+        frame : pandas.DataFrame or other table
+            Labelled rows. Without the column of groups, all of them are one group.
+        what : str
+            How errors call the table.
+        images : path
+            The folder with the images, if the model was fitted to images.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row per group: group, context, probability, margin, is_new, and more_rows, the number
+            of further labelled rows that would determine the context (missing if more rows would
+            not help).
+        """
+        import pandas  # type: ignore[import-untyped]
+
+        rows = keep_rows_with_target(to_frame(frame, what), self.target, what)
+        names = name_sources(rows, self.group)
+        X, y = self.features_of(rows, what, images), self.target_.read(rows[self.target])
+        found = self.estimator_.identify(X, y, groups=names)
+        more = count_required_rows(self.estimator_, X, found, np.searchsorted(found.groups, names))
+        return pandas.DataFrame(
+            {
+                "group": found.groups,
+                "context": found.context,
+                "probability": found.probability.max(1),
+                "margin": found.margin,
+                "is_new": found.is_new,
+                "more_rows": pandas.array(more, dtype="Int64"),
+            }
+        )
+
+    def predict(
+        self,
+        frame: Any,
+        what: str = "the table",
+        *,
+        context: int | None = None,
+        support: Any = None,
+        support_what: str = "the table of labelled rows",
+        each: bool = False,
+        by_group: bool = False,
+        proba: bool = False,
+        images: Path | None = None,
+        on_row: Callable[[float], None] = ignore,
+    ) -> Any:
+        """Predict new rows in one context, in each, or in the contexts of their groups.
+
+        Parameters
+        ----------
+        frame : pandas.DataFrame or other table
+            The rows.
+        what : str
+            How errors call the table.
+        context : int
+            Predict all rows in this context. It is optional if there is only one.
+        support : pandas.DataFrame or other table
+            A few labelled rows of the same groups, from which their contexts are identified.
+        support_what : str
+            How errors call the table of labelled rows.
+        each : bool
+            Return the predictions of all contexts.
+        by_group : bool
+            Use the contexts of the training groups.
+        proba : bool
+            Also return the probability of each label.
+        images : path
+            The folder with the images, if the model was fitted to images.
+        on_row : callable
+            Called with the number of rows that are done.
+
+        Returns
+        -------
+        pandas.DataFrame
+            context, probability and prediction of each row; with `each`, prediction_0,
+            prediction_1, ...
+        """
+        rows = Predictions(self, to_frame(frame, what), what, proba, images, on_row)
+        if each:
+            return rows.in_each_context()
+        if by_group:
+            return rows.by_training_group()
+        if support is not None:
+            return rows.by_support(to_frame(support, support_what), support_what)
+        if context is None and self.estimator_.n_contexts_ > 1:
+            raise MessageError(ContextNotChosen(self.estimator_.n_contexts_))
+        return rows.in_context(context or 0)
+
+    def features_of(
+        self, frame: Any, what: str = "the table", images: Path | None = None
+    ) -> NDArray[Any]:
+        """The inputs of the estimator: shape (N, F), or (N, 3, height, width) for images."""
+        folder = images or self.images
+        return read_features(self.preparation_, self.local_model_, frame, folder, what)
 
     @property
     def informative_columns_(self) -> list[str]:
-        """The columns that were learnt from; see the class."""
+        """The columns that were used; see the class."""
         return list(dict.fromkeys(self.preparation_.used))
 
-    def save(self, folder: str | Path) -> None:
-        """Keep the model in a folder that is safe to share; an older model there is replaced, anything else is refused.
+    @property
+    def telling_columns_(self) -> list[str]:
+        """The former name of `informative_columns_`."""
+        warnings.warn(
+            "telling_columns_ is renamed informative_columns_ and will be removed in 0.4; "
+            "use informative_columns_.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return self.informative_columns_
 
-        `TableModel.load` reads it again, `leaflearn.load` the estimator alone.
+    def save(self, folder: str | Path) -> None:
+        """Save the model in a folder that is safe to share.
+
+        An older model in the folder is replaced; other content is an error. `TableModel.load`
+        loads the model, `leaflearn.load` its estimator alone.
 
         Examples
         --------
         >>> import tempfile, pandas
-        >>> table = pandas.DataFrame({"dose": [0.1 * i for i in range(40)], "effect": [2.0 * i for i in range(40)]})
+        >>> dose = [0.1 * i for i in range(40)]
+        >>> table = pandas.DataFrame({"dose": dose, "effect": [20.0 * x for x in dose]})
         >>> model = TableModel("effect", contexts=1, local_model="linear").fit(table)
         >>> with tempfile.TemporaryDirectory() as parent:
         ...     model.save(f"{parent}/model")
@@ -159,19 +304,31 @@ class TableModel(AnsweringTables):
 
     @classmethod
     def load(cls, folder: str | Path, local_model: str | None = None) -> Self:
-        """Load a model that was saved; no code in the folder is run.
+        """Load a saved model; no code in the folder is run.
 
         Parameters
         ----------
         folder : str or path
             The folder.
         local_model : str
-            "module:PATH.py:FACTORY", where one was used: the folder holds weights, and no code.
+            "module:PATH.py:FACTORY", if the model was fitted with one: the folder holds weights,
+            and no code.
 
         Returns
         -------
         TableModel
-            It answers like the one that was saved.
+            Its predictions are those of the saved model.
         """
-        found: Self = load_table_model(cls, folder, local_model)
-        return found
+        model, fitted, messages = load_table_model(cls, folder, local_model)
+        model._set_fitted(fitted)
+        model.warnings_ = messages
+        return model
+
+    def _set_fitted(self, fitted: FittedTable) -> None:
+        self.estimator_ = fitted.estimator
+        self.preparation_ = fitted.preparation
+        self.target_ = fitted.target
+        self.local_model_ = fitted.local_model
+        self.errors_ = fitted.errors
+        self.group_sizes_ = fitted.group_sizes
+        self.n_rows_ = fitted.n_rows

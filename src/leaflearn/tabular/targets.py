@@ -1,6 +1,7 @@
-"""The two columns that are no features: the target, whose labels or numbers are to be foretold, and the group.
+"""The target column: whether it holds labels or quantities, and its values.
 
-Is the target a label or a quantity? Text is a label, and so are few whole numbers, such as 1 to 5; other numbers are quantities.
+Text is a label, and so are a few different whole numbers, such as 1 to 5; other numbers are
+quantities.
 """
 
 from __future__ import annotations
@@ -11,24 +12,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leaflearn.tabular.cells import describe_cell, read_numbers, refuse_infinite, to_name
-
-FEW = 10  # different whole numbers, at most, are labels
-ROWS_EACH = (
-    5  # on average, that such labels need: of 1, 2, ..., 9 in nine rows nobody knows what they are
+from leaflearn.tabular import settings
+from leaflearn.tabular.column_kinds import (
+    describe_cell,
+    read_numbers,
+    refuse_infinite,
+    shorten_cell,
+    to_name,
 )
-MANY_TEXTS = 20  # different texts, of which most rows have one of their own, are no labels
-TASKS = ("classification", "regression")
 
 
 @dataclass(frozen=True)
 class Target:
-    """What is to be foretold.
+    """What is to be predicted.
 
     Parameters
     ----------
     name
-        Of the column.
+        The name of the column.
     task
         `"classification"` or `"regression"`.
     has_numbers
@@ -50,37 +51,35 @@ class Target:
 
     @property
     def is_label(self) -> bool:
-        """Labels, and not quantities."""
+        """Whether the target holds labels, and not quantities."""
         return self.task == "classification"
 
     def read(self, cells: Any) -> NDArray[Any]:
-        """The labels or quantities of a column without holes, shape (N,)."""
+        """The labels or quantities of a column without missing values, shape (N,)."""
         if self.is_label and not self.has_numbers:
             return np.array(to_names(cells), dtype=str)
         values = read_numbers(cells)
-        strange = np.flatnonzero(np.isnan(values))
-        if len(strange):
-            cure = (
-                "correct it"
-                if self.is_label
-                else "correct it, or say that the task is classification"
-            )
+        if np.isnan(values).any():
+            first = int(np.flatnonzero(np.isnan(values))[0])
+            advice = "" if self.is_label else ", or set the task to classification"
             raise ValueError(
-                f"The target {self.name!r} holds numbers, but {describe_cell(cells, strange[0])} is none; {cure}."
+                f"The target {self.name!r} holds numbers, but {describe_cell(cells, first)} is not "
+                f"a number; correct it{advice}."
             )
         refuse_infinite(values, cells, "correct it, or leave the row out")
         if not self.is_label:
             return values
         if np.any(values != np.round(values)):
-            strange = np.flatnonzero(values != np.round(values))
+            first = int(np.flatnonzero(values != np.round(values))[0])
             raise ValueError(
-                f"The labels in {self.name!r} are whole numbers, but {describe_cell(cells, strange[0])} is none; correct it."
+                f"The labels in {self.name!r} are whole numbers, but {describe_cell(cells, first)} "
+                "is not; correct it."
             )
         return values.astype(np.int64)
 
 
 def find_target(cells: Any, task: str = "auto") -> Target:
-    """Say what the target is, from a column of pandas without holes.
+    """Determine the task from a column of pandas without missing values.
 
     Examples
     --------
@@ -88,55 +87,50 @@ def find_target(cells: Any, task: str = "auto") -> Target:
     >>> find_target(pandas.Series([1, 2, 1, 2, 1, 1, 2, 1, 1, 2], name="rating")).reason
     'it holds 2 different whole numbers'
     """
+    limits = settings.TABLES
     name, n_rows = str(cells.name), len(cells)
     numbers = read_numbers(cells)
-    is_truth = cells.map(lambda cell: isinstance(cell, bool | np.bool_)).all()
-    share = 0.0 if is_truth else float(1.0 - np.isnan(numbers).mean())
+    is_boolean = cells.map(lambda cell: isinstance(cell, bool | np.bool_)).all()
+    share = 0.0 if is_boolean else float(1.0 - np.isnan(numbers).mean())
     if task == "auto" and 0.5 < share < 1.0:
         first = int(np.flatnonzero(np.isnan(numbers))[0])
         raise ValueError(
-            f"The target {name!r} holds numbers, but {describe_cell(cells, first)} is none; correct it, or say which task it is."
+            f"The target {name!r} holds numbers, but {describe_cell(cells, first)} is not a "
+            "number; correct it, or set the task."
         )
-    is_whole = (
-        share == 1.0
-        and bool(np.all(numbers == np.round(numbers)))
-        and bool(np.all(np.abs(numbers) < 2**53))
+    has_numbers = share == 1.0
+    is_whole = has_numbers and bool(
+        np.all(numbers == np.round(numbers)) and np.all(np.abs(numbers) < 2**53)
     )
-    n_different = len(np.unique(numbers)) if share == 1.0 else len(set(to_names(cells)))
+    n_different = len(np.unique(numbers)) if has_numbers else len(set(to_names(cells)))
     if n_different == 1:
         raise ValueError(
-            f"The target {name!r} is {describe_cell(cells, 0).rsplit(' in row', 1)[0]} in every row; there is nothing to learn."
+            f"The target {name!r} is {shorten_cell(cells, 0)!r} in every row; there is nothing to "
+            "learn."
         )
-    found = task
-    if task == "auto":
-        found = (
-            "regression"
-            if share == 1.0
-            and not (is_whole and n_different <= FEW and n_rows >= ROWS_EACH * n_different)
-            else TASKS[0]
-        )
-    reason = (
-        f"it holds {n_different} different whole numbers"
-        if is_whole and found == TASKS[0]
-        else "it holds numbers"
-        if share
-        else "it holds text"
-    )
-    target = Target(
-        name,
-        found,
-        is_whole if found == TASKS[0] else True,
-        reason if task == "auto" else "you said so",
-    )
-    if target.is_label and not is_whole and n_different > max(MANY_TEXTS, n_rows / 2):
+    if task != "auto":
+        chosen, reason = task, "you said so"
+    elif not has_numbers:
+        chosen, reason = "classification", "it holds numbers" if share else "it holds text"
+    elif (
+        is_whole
+        and n_different <= limits.max_label_values
+        and n_rows >= limits.rows_per_label * n_different
+    ):
+        chosen, reason = "classification", f"it holds {n_different} different whole numbers"
+    else:
+        chosen, reason = "regression", "it holds numbers"
+    target = Target(name, chosen, is_whole if chosen == "classification" else True, reason)
+    if target.is_label and not is_whole and n_different > max(limits.max_texts, n_rows / 2):
         raise ValueError(
-            f"The target {name!r} holds {n_different:,} different labels in {n_rows:,} rows, too many to learn; choose another."
+            f"The target {name!r} holds {n_different:,} different labels in {n_rows:,} rows, too "
+            "many to learn; choose another target."
         )
     return target
 
 
 def to_names(cells: Any) -> list[str]:
-    """Labels or groups as text: a whole number without its decimal point.
+    """Labels or groups as text: whole numbers have no decimal point.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""From the bytes of a file to the text of a table: unpacked, decoded, and refused in one sentence where that cannot be done."""
+"""From the bytes of a file to the text of a table: decompress, decode, or raise one clear error."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import warnings
 import zipfile
 import zlib
 
-MOST_BYTES = 8 * 2**30  # of a table after unpacking; a small archive can hold a disk full of zeros
+from leaflearn.messages import NotUtf8, TableWarning
+
+MAX_BYTES = 8 * 2**30  # after decompression; a small archive can hold a disk full of zeros
 BYTE_ORDER_MARKS = {  # the longer ones first, since one begins like another
     b"\xff\xfe\x00\x00": "utf-32",
     b"\x00\x00\xfe\xff": "utf-32",
@@ -18,13 +20,13 @@ BYTE_ORDER_MARKS = {  # the longer ones first, since one begins like another
     b"\xff\xfe": "utf-16",
     b"\xfe\xff": "utf-16",
 }
-PACKED = {
+COMPRESSED = {
     b"\x1f\x8b": "gzip",
     b"BZh": "bzip2",
     b"\xfd7zXZ\x00": "xz",
     b"PK\x03\x04": "zip",
-    b"PK\x05\x06": "zip",  # an empty one
-    b"\xd0\xcf\x11\xe0": "spreadsheet",  # of Excel before 2007
+    b"PK\x05\x06": "zip",  # an empty archive
+    b"\xd0\xcf\x11\xe0": "spreadsheet",  # Excel before 2007
 }
 DAMAGE = (
     OSError,
@@ -38,52 +40,37 @@ DAMAGE = (
 )
 
 
-class TableWarning(UserWarning):
-    """Something in a table was mended or left out, and the user should know."""
-
-
-def warn(sentence: str) -> None:
-    """Give a `TableWarning`.
-
-    Examples
-    --------
-    >>> with warnings.catch_warnings(record=True) as caught:
-    ...     warnings.simplefilter("always")
-    ...     warn("Column 'a' is empty.")
-    >>> str(caught[0].message)
-    "Column 'a' is empty."
-    """
-    warnings.warn(sentence, TableWarning, stacklevel=3)
-
-
 def unpack(content: bytes, name: str) -> bytes:
-    """What is in a gzip, bzip2, xz or zip file, known by its first bytes and not by its name; anything else as it is.
+    """The content of a gzip, bzip2, xz or zip file; other content unchanged.
+
+    The format is recognized by the first bytes, not by the name.
 
     Examples
     --------
     >>> unpack(gzip.compress(b"a,b"), "table.csv.gz")
     b'a,b'
     """
-    kind = next((kind for beginning, kind in PACKED.items() if content.startswith(beginning)), None)
+    kind = next((kind for start, kind in COMPRESSED.items() if content.startswith(start)), None)
     if kind is None:
         return content
     try:
-        found = _read_packed(kind, io.BytesIO(content), name)
+        unpacked = _decompress(kind, io.BytesIO(content), name)
     except DAMAGE as error:
-        if isinstance(error, _Refused):
+        if isinstance(error, _NotATableError):
             raise
         raise ValueError(
             f"'{name}' is damaged and cannot be unpacked; get a fresh copy."
         ) from error
-    if len(found) > MOST_BYTES:
+    if len(unpacked) > MAX_BYTES:
         raise ValueError(
-            f"'{name}' holds more than {MOST_BYTES:,} bytes when it is unpacked; split it into smaller tables."
+            f"'{name}' holds more than {MAX_BYTES:,} bytes when it is unpacked; "
+            "split it into smaller tables."
         )
-    return found
+    return unpacked
 
 
 def decode(content: bytes, name: str) -> str:
-    """The text, from UTF-8 or UTF-16; from Windows-1252, which includes Latin-1, with a warning.
+    """Decode UTF-8 or UTF-16; or, with a warning, Windows-1252, which includes Latin-1.
 
     Examples
     --------
@@ -92,7 +79,7 @@ def decode(content: bytes, name: str) -> str:
     >>> decode(b"a\\x00b", "table.csv")
     Traceback (most recent call last):
     ...
-    ValueError: 'table.csv' is not text (it holds a zero byte in line 1); give a table as CSV or Parquet.
+    ValueError: 'table.csv' is not text (zero byte in line 1); give a table as CSV or Parquet.
     """
     mark = next((mark for mark in BYTE_ORDER_MARKS if content.startswith(mark)), None)
     encoding = BYTE_ORDER_MARKS[mark] if mark else _guess_utf16(content)
@@ -105,7 +92,7 @@ def decode(content: bytes, name: str) -> str:
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
         raise ValueError(
-            f"'{name}' is not text (it holds a zero byte in line {line}); give a table as CSV or Parquet."
+            f"'{name}' is not text (zero byte in line {line}); give a table as CSV or Parquet."
         )
     return text
 
@@ -114,30 +101,28 @@ def _decode_without_mark(content: bytes, name: str) -> str:
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
-        first = _describe_byte(content, error.start)
+        message = NotUtf8(name, content[error.start], _line_of_byte(content, error.start))
     try:
         text = content.decode("cp1252")
     except UnicodeDecodeError as error:
+        place = f"byte 0x{content[error.start]:02x} in line {_line_of_byte(content, error.start)}"
         raise ValueError(
-            f"'{name}' is neither UTF-8 nor Windows-1252 text ({_describe_byte(content, error.start)}); save it as UTF-8."
+            f"'{name}' is neither UTF-8 nor Windows-1252 text ({place}); save it as UTF-8."
         ) from None
-    warn(
-        f"'{name}' is not UTF-8 ({first}); it was read as Windows-1252. Check its accents, or save it as UTF-8."
-    )
+    warnings.warn(TableWarning(message), stacklevel=2)
     return text
 
 
 def _decode_strictly(content: bytes, encoding: str, name: str) -> str:
-    """What says that it is UTF-8 or UTF-16 has to be."""
+    """Decode text that is marked as UTF-8, UTF-16 or UTF-32."""
     try:
         return content.decode(encoding)
     except UnicodeDecodeError as error:
-        place = (
-            error.start + 1 + len(content) - len(error.object)
-        )  # some decoders see the bytes without the mark
+        # Some decoders see the bytes without the mark.
+        place = error.start + 1 + len(content) - len(error.object)
         shown = encoding.removesuffix("-sig").upper()
         raise ValueError(
-            f"'{name}' says that it is {shown}, but byte {place} is not; save it as UTF-8."
+            f"'{name}' is marked as {shown}, but byte {place} is not valid; save it as UTF-8."
         ) from None
 
 
@@ -151,24 +136,23 @@ def _guess_utf16(content: bytes) -> str | None:
     return "utf-16-be" if first > second else "utf-16-le"
 
 
-def _describe_byte(content: bytes, place: int) -> str:
-    line = len(content[: place + 1].splitlines())
-    return f"byte 0x{content[place]:02x} in line {line}"
+def _line_of_byte(content: bytes, place: int) -> int:
+    return len(content[: place + 1].splitlines())
 
 
-class _Refused(ValueError):
-    """A refusal that already has its sentence."""
+class _NotATableError(ValueError):
+    """The archive is sound, but it does not hold one table."""
 
 
-def _read_packed(kind: str, file: io.BytesIO, name: str) -> bytes:
-    """At most one byte more than is allowed."""
+def _decompress(kind: str, file: io.BytesIO, name: str) -> bytes:
+    """Read at most one byte more than is allowed."""
     if kind == "spreadsheet":
-        raise _Refused(f"'{name}' is a spreadsheet; save it as CSV.")
+        raise _NotATableError(f"'{name}' is a spreadsheet; save it as CSV.")
     if kind == "zip":
         with zipfile.ZipFile(file) as archive, archive.open(_only_member(archive, name)) as member:
-            return member.read(MOST_BYTES + 1)
+            return member.read(MAX_BYTES + 1)
     with {"gzip": gzip, "bzip2": bz2, "xz": lzma}[kind].open(file) as unpacked:
-        content: bytes = unpacked.read(MOST_BYTES + 1)
+        content: bytes = unpacked.read(MAX_BYTES + 1)
     return content
 
 
@@ -179,9 +163,10 @@ def _only_member(archive: zipfile.ZipFile, name: str) -> zipfile.ZipInfo:
         if not member.is_dir() and not member.filename.startswith("__MACOSX/")
     ]
     if any(member.filename == "[Content_Types].xml" for member in members):
-        raise _Refused(f"'{name}' is a spreadsheet; save it as CSV.")
+        raise _NotATableError(f"'{name}' is a spreadsheet; save it as CSV.")
     if len(members) != 1:
-        raise _Refused(
-            f"'{name}' holds {len(members)} files, but one table was expected; unpack it and give one of them."
+        raise _NotATableError(
+            f"'{name}' holds {len(members)} files, but one table was expected; "
+            "unpack it and give one of them."
         )
     return members[0]

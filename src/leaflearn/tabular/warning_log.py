@@ -1,52 +1,49 @@
-"""Warnings that are given and also kept, so that who comes later learns what was said at the time."""
+"""Collect the warnings of a block as messages, and give the warnings later."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from leaflearn.messages import LeafWarning, Message
+
 
 @contextmanager
-def log_warnings() -> Iterator[list[str]]:
-    """Collect the sentences that leaflearn warns with in the block, each once; all warnings are given when it ends, as the user's filters
-    have it, also where it ends in an error.
+def log_warnings() -> Iterator[list[Message]]:
+    """Collect the messages of leaflearn's warnings in the block, each once.
+
+    When the block ends, also in an error, all warnings are given according to the user's filters.
 
     Examples
     --------
-    >>> from leaflearn.tabular.text_encoding import warn
+    >>> from leaflearn.messages import OneGroup, TableWarning
     >>> with warnings.catch_warnings():
     ...     warnings.simplefilter("ignore")
-    ...     with log_warnings() as kept:
-    ...         warn("Column 'a' is empty.")
-    >>> kept
-    ["Column 'a' is empty."]
+    ...     with log_warnings() as messages:
+    ...         warnings.warn(TableWarning(OneGroup("site")), stacklevel=1)
+    >>> messages
+    [OneGroup(group='site')]
     """
-    kept: list[str] = []
+    messages: list[Message] = []
     caught: list[warnings.WarningMessage] = []
     try:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            yield kept
+        with hold_warnings() as caught:
+            yield messages
     finally:
-        sentences = [
-            str(warning.message)
-            for warning in caught
-            if warning.category.__module__.startswith("leaflearn.")
-        ]
-        kept.extend(dict.fromkeys(sentences))
+        messages.extend(dict.fromkeys(list_messages(caught)))
         reissue(caught)
 
 
 @contextmanager
 def hold_warnings() -> Iterator[list[warnings.WarningMessage]]:
-    """Hold all warnings of the block back; `reissue` gives them, where they still hold.
+    """Hold back all warnings of the block; `reissue` gives those that still apply.
 
     Examples
     --------
     >>> with hold_warnings() as held:
-    ...     warnings.warn("This will not be kept.", stacklevel=1)
+    ...     warnings.warn("This is not given.", stacklevel=1)
     >>> len(held)
     1
     """
@@ -55,21 +52,37 @@ def hold_warnings() -> Iterator[list[warnings.WarningMessage]]:
         yield held
 
 
-def reissue(caught: list[warnings.WarningMessage]) -> None:
-    """Give warnings that were caught, as the user's filters have it.
+def list_messages(caught: Iterable[warnings.WarningMessage]) -> list[Message]:
+    """The messages of those warnings that are leaflearn's.
+
+    Examples
+    --------
+    >>> list_messages([])
+    []
+    """
+    return [
+        message
+        for warning in caught
+        if isinstance(warning.message, LeafWarning)
+        for message in warning.message.messages
+    ]
+
+
+def reissue(caught: Iterable[warnings.WarningMessage]) -> None:
+    """Give warnings that were caught, according to the user's filters.
 
     Examples
     --------
     >>> reissue([])
     """
-    known: dict[Any, int] = {}  # what was already said
+    registry: dict[Any, int] = {}  # which warnings were given already
     for warning in caught:
-        message: Any = warning.message  # an object of the category, which may be given as it is
+        message: Any = warning.message  # an instance of the category
         warnings.warn_explicit(
             message,
             warning.category,
             warning.filename,
             warning.lineno,
-            registry=known,
+            registry=registry,
             source=warning.source,
         )

@@ -1,4 +1,4 @@
-"""Tables as files: CSV that no spreadsheet takes for formulas, or Parquet, whole or not at all."""
+"""Write tables to CSV files without spreadsheet formulas, or to Parquet; completely or not at all."""
 
 from __future__ import annotations
 
@@ -12,32 +12,24 @@ from typing import Any
 from leaflearn.persistence.atomic_files import make_folder, write_file
 
 ENDINGS = (".csv", ".parquet")
-DANGEROUS = (
-    "=",
-    "+",
-    "-",
-    "@",
-    "\t",
-    "\r",
-)  # a cell that begins so is run as a formula by spreadsheets
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")  # spreadsheets run cells that begin like this
 _NUMBER = re.compile(r"[+-]?(\d+([.,]\d*)?|[.,]\d+)([eE][+-]?\d+)?")
 
 
 def safe_cell(value: Any) -> Any:
-    """The value as it may stand in a CSV file: text that a spreadsheet would run gets an apostrophe before it, numbers stay numbers.
+    """The value for a CSV file: an apostrophe precedes text that a spreadsheet would run.
 
     Examples
     --------
     >>> [safe_cell(value) for value in ("=1+1", "-5", "-five", "good", -5.0)]
     ["'=1+1", '-5', "'-five", 'good', -5.0]
     """
-    if not isinstance(value, str) or not value.startswith(DANGEROUS) or _NUMBER.fullmatch(value):
-        return value
-    return f"'{value}"
+    is_text = isinstance(value, str) and value.startswith(FORMULA_STARTS)
+    return f"'{value}" if is_text and not _NUMBER.fullmatch(value) else value
 
 
 def to_csv(frame: Any) -> bytes:
-    """A frame of pandas as CSV in UTF-8, with commas, every cell and name made safe.
+    """A data frame as CSV in UTF-8, with commas; every cell and name is passed to `safe_cell`.
 
     Examples
     --------
@@ -58,7 +50,7 @@ def to_csv(frame: Any) -> bytes:
 
 
 def write_table(frame: Any, path: Path) -> None:
-    """Write a frame as CSV or as Parquet, by the ending of the name, under a temporary name first.
+    """Write a data frame as CSV or Parquet, by the suffix, under a temporary name first.
 
     Examples
     --------
@@ -75,7 +67,9 @@ def write_table(frame: Any, path: Path) -> None:
 
 
 def check_place(path: Path, inputs: tuple[Path, ...] = ()) -> None:
-    """Refuse, before the work and not after it, a place where no table can be written, or where one of the inputs lies.
+    """Raise an error if no table can be written to the path, or if it is one of the inputs.
+
+    Call it before the work, not after it.
 
     Examples
     --------
@@ -97,7 +91,7 @@ def check_place(path: Path, inputs: tuple[Path, ...] = ()) -> None:
 
 
 def check_folder(folder: Path, path: Path) -> None:
-    """Make the folder where it is missing, and see that a file can be made in it.
+    """Make the folder if it is missing, and check that a file can be made in it.
 
     Examples
     --------
@@ -131,7 +125,7 @@ def _to_parquet(frame: Any, name: str) -> bytes:
 
 
 def _of_one_type(cells: Any) -> Any:
-    """Cells of mixed types as text, since a column of Parquet has one type; others as they are."""
+    """Cells of mixed types as text, because a column of Parquet has one type."""
     import pyarrow
 
     try:
