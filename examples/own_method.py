@@ -1,7 +1,7 @@
-"""A method of your own in one file: LEAF that gives each group to a random model now and then, beside LEAF.
+"""A custom method in one file: LEAF that sometimes allocates groups to random models.
 
-python examples/own_method.py                                                  # two rows, here
-leaflearn reproduce table-methods --also examples/own_method.py --seeds 1      # a row of the table of all methods
+python examples/own_method.py            # two rows: this method and LEAF
+leaflearn reproduce table-methods --also examples/own_method.py --seeds 1      # with all methods
 """
 
 import torch
@@ -13,7 +13,7 @@ from leaflearn.core.allocation import Hard, one_hot
 
 @register("leaf-careless")
 class CarelessLeaf(Leaf):
-    """LEAF with a share of random choices that falls to nothing."""
+    """LEAF with a share of random choices that decreases to zero."""
 
     def rule(self):
         def allocate(scores, sizes, _group_id=None, progress=0.0, generator=None):

@@ -281,7 +281,7 @@ def _are_names(cells: Any, y: NDArray[Any], group: Codes) -> bool:
 
 
 def _has_item_name(name: str) -> bool:
-    """Whether the last word of a name is "id", "item" or the like, also in "taskId" or "ITEM_ID"."""
+    """Whether the last word of a name is "id", "item" or the like, as in "taskId", "ITEM_ID"."""
     words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)
     return bool(words) and words[-1].lower() in ITEM_WORDS
 

@@ -265,7 +265,7 @@ class Preparation:
 
 
 def _fit_text(texts: list[str], seed: int) -> Pipeline:
-    """A truncated SVD of TF-IDF weights of words, or of character n-grams if there are no spaces."""
+    """A truncated SVD of TF-IDF weights of words, or of character n-grams of short texts."""
     n_words = np.median([len(text.split()) for text in texts if text])
     by_word = n_words >= settings.TABLES.prose_words
     kind = (

@@ -1,4 +1,4 @@
-"""Write tables to CSV files without spreadsheet formulas, or to Parquet; completely or not at all."""
+"""Write tables as CSV without spreadsheet formulas, or as Parquet; completely or not at all."""
 
 from __future__ import annotations
 
