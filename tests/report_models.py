@@ -1,4 +1,4 @@
-"""Small fitted table models for the tests of the report, with names that a careless page would obey instead of showing.
+"""Small fitted table models for the tests of the report, with hostile names.
 
 Each is fitted once; tests that change one change a copy.
 """
@@ -36,7 +36,7 @@ TAME = {GROUP: "site", DOSE: "dose", KIND: "kind", DAY: "day", EFFECT: "effect"}
 
 
 def make_table(tame: bool = False) -> pandas.DataFrame:
-    """Twelve groups of ten rows in two contexts: one goes up with the dose, the other down; some cells are missing."""
+    """Twelve groups of ten rows in two contexts with opposite slopes; some cells are missing."""
     rng = np.random.default_rng(0)
     group = np.repeat(np.arange(12), 10)
     dose, kind = rng.normal(5.0, 2.0, 120), rng.choice(3, 120)
@@ -70,7 +70,7 @@ def fit_quantity(tame: bool = False) -> tuple[TableModel, pandas.DataFrame]:
 
 @cache
 def fit_label() -> tuple[TableModel, pandas.DataFrame]:
-    """A classification into labels with nasty names."""
+    """A classification with hostile labels."""
     table = make_table()
     table[EFFECT] = np.where(table[EFFECT] > 0.3, "<u>yes</u>", '"no"')
     return TableModel(EFFECT, GROUP, contexts=2, local_model="linear", features=[DOSE, KIND]).fit(

@@ -83,7 +83,7 @@ def test_the_table_has_a_row_for_each_learner(digits):
         ("LEAF", "5.2%", "0.0%"),
         ("oracle, given the truth", "4.0%", "0.0%"),
     )
-    assert [picture.name for picture in section.pictures] == [
+    assert [image.name for image in section.images] == [
         "colored-digits.png",
         "colored-digits-allocation.png",
     ]

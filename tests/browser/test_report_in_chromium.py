@@ -1,4 +1,4 @@
-"""The report in a real browser: nothing goes out, nothing fails, everything can be used, on a phone and on a desk, by day and by night."""
+"""The report in a browser: no requests, no errors, usable on all screens, in both themes."""
 
 import copy
 import os
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from leaflearn.report.model_report import write_report
-from leaflearn.report.safe_text import plain
+from leaflearn.report.rendering import plain
 from report_models import NASTY, fit_label, fit_quantity
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -31,7 +31,7 @@ def browser():
     )
     if path is None:
         pytest.skip(
-            f"there is no Chromium at {CHROMIUM}; install it, or say with LEAFLEARN_CHROMIUM where it is"
+            f"there is no Chromium at {CHROMIUM}; install it, or set LEAFLEARN_CHROMIUM to its path"
         )
     with playwright.sync_playwright() as running:
         started = running.chromium.launch(executable_path=path, args=["--no-sandbox"])
@@ -41,7 +41,7 @@ def browser():
 
 @pytest.fixture(scope="session")
 def pages(tmp_path_factory):
-    """A page full of nasty names, one of labels, and one with more groups than are shown at once."""
+    """A page with hostile names, one with labels, and one with many groups."""
     folder = tmp_path_factory.mktemp("pages")
     nasty, tame = fit_quantity(), fit_quantity(tame=True)
     write_report(*nasty, folder / "nasty.html")
@@ -62,7 +62,7 @@ def _with_many_groups(model):
 
 @pytest.fixture
 def visit(browser, pages):
-    """Open a page, and afterwards be sure that nothing failed and nothing was asked for but the page."""
+    """Open a page, and check afterwards that there were no errors and no other requests."""
     opened, faults, requests, visited = [], [], [], set()
 
     def open_page(name, width=1400, theme="light", **options):
@@ -93,11 +93,11 @@ def names(page):
 @pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", ["nasty.html", "label.html"])
-def test_it_fits_its_window_and_accessibility_finds_nothing_serious(visit, name, width, theme):
+def test_it_fits_its_window_and_has_no_serious_accessibility_problems(visit, name, width, theme):
     axe_playwright = pytest.importorskip("axe_playwright_python.sync_playwright")
     page = visit(
         name, width, theme, bypass_csp=True
-    )  # axe is a script that the page's own policy would refuse
+    )  # the page's policy would block axe, which is a script
     page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
     assert page.evaluate(
         "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
@@ -116,7 +116,7 @@ def test_names_appear_as_they_are_and_run_nothing(visit):
     assert page.evaluate("document.images.length") == 0
 
 
-def test_what_the_script_shows_is_what_the_page_held_without_it(visit):
+def test_the_script_shows_the_same_as_the_page_without_it(visit):
     plain_page, live_page = visit("many.html", java_script_enabled=False), visit("many.html")
     shown = [
         page.locator("#group-table tbody tr").all_inner_texts() for page in (plain_page, live_page)
@@ -150,8 +150,8 @@ def test_the_table_is_searched_and_filtered(visit):
     assert set(page.locator("#group-table tbody td:nth-child(2)").all_inner_texts()) == {
         "context 1"
     }
-    page.get_by_label("Find a group").fill("nobody")
-    assert page.locator("#group-count").inner_text() == "No group is called like that."
+    page.get_by_label("Find a group").fill("unknown")
+    assert page.locator("#group-count").inner_text() == "No group has such a name."
     assert names(page) == []
 
 
@@ -193,7 +193,7 @@ def test_the_theme_follows_the_system_and_can_be_switched(visit, theme):
     assert is_dark() == (theme == "dark")
 
 
-def test_it_prints_in_the_light_with_everything_open(visit):
+def test_it_is_printed_in_light_colors_with_all_details_open(visit):
     page = visit("label.html", theme="dark")
     page.emulate_media(media="print")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")

@@ -1,4 +1,4 @@
-"""`leaflearn bench recovery`: what it runs, prints and writes, and how it ends; the runs themselves are pretended or of one epoch."""
+"""`leaflearn bench recovery`: what it runs, prints and writes; the runs are mocked or short."""
 
 import json
 import os
@@ -37,10 +37,10 @@ def two_tasks(monkeypatch):
 
 @pytest.fixture
 def fits(monkeypatch):
-    """Runs without fits: what was run, and what each raises or whether it recovers."""
+    """Mocked runs: what was run, and what each raises or whether it recovers."""
     done, outcome = [], {}
 
-    def pretend(task, rule, seed, keep_contexts=False):
+    def mock_run(task, rule, seed, keep_contexts=False):
         done.append((task.name, rule, seed))
         if isinstance(outcome.get(seed), BaseException):
             raise outcome[seed]
@@ -49,7 +49,7 @@ def fits(monkeypatch):
             "agreement": 1.0, "seconds": 1.0, "converged": True, "warnings": 0, "init": "random", "n_contexts_found": 3,
         }  # fmt: skip
 
-    monkeypatch.setattr(recovery_suite, "run", pretend)
+    monkeypatch.setattr(recovery_suite, "run", mock_run)
     return done, outcome
 
 
@@ -68,7 +68,7 @@ def leaflearn(capsys):
 @pytest.mark.parametrize(
     "arguments", [["bench"], ["bench", "--help"], ["bench", "recovery", "--help"]]
 )
-def test_help_waits_for_no_heavy_import(arguments):
+def test_help_imports_no_heavy_package(arguments):
     heavy = "{'torch', 'sklearn', 'matplotlib', 'numpy'}"
     program = f"import sys; from leaflearn.cli.main import run; code = run({arguments}); sys.exit(code or bool({heavy} & set(sys.modules)))"
     done = subprocess.run(
@@ -101,11 +101,11 @@ def test_it_fits_records_and_draws(leaflearn, place, monkeypatch):
         for name in ("recovery.png", "tasks.png")
     )
     assert "0 of 1" in out
-    assert out.endswith("Records, summary and pictures are in new/folder\n")
+    assert out.endswith("Records, summary and figures are in new/folder\n")
 
 
 @pytest.mark.usefixtures("two_tasks")
-def test_all_tasks_and_two_rules_are_run_where_nothing_else_is_asked_for(leaflearn, fits):
+def test_all_tasks_and_two_rules_are_run_by_default(leaflearn, fits):
     done, _ = fits
     assert leaflearn()[0] == 0
     assert done == [
@@ -116,7 +116,7 @@ def test_all_tasks_and_two_rules_are_run_where_nothing_else_is_asked_for(leaflea
     ]
 
 
-def test_quick_runs_few_tasks_on_two_seeds_unless_told_otherwise(leaflearn, fits):
+def test_quick_runs_few_tasks_on_two_seeds_by_default(leaflearn, fits):
     done, _ = fits
     assert leaflearn("--quick")[0] == 0
     assert {seed for *_, seed in done} == {0, 1}
@@ -129,7 +129,7 @@ def test_quick_runs_few_tasks_on_two_seeds_unless_told_otherwise(leaflearn, fits
 
 
 @pytest.mark.usefixtures("two_tasks")
-def test_json_is_all_there_is_on_standard_output(leaflearn, fits):
+def test_json_is_the_only_output(leaflearn, fits):
     _, outcome = fits
     outcome["hard", 1] = False
     code, out, err = leaflearn("--tasks", "tiny,functions", "--seeds", 2, "--json")
@@ -150,14 +150,12 @@ def test_json_is_all_there_is_on_standard_output(leaflearn, fits):
 
 @pytest.mark.usefixtures("two_tasks")
 @pytest.mark.parametrize(("width", "n_columns"), [(120, 11), (80, 8), (40, 3)])
-def test_a_narrow_terminal_has_fewer_columns_that_are_whole(
-    leaflearn, fits, monkeypatch, width, n_columns
-):
+def test_a_narrow_terminal_shows_fewer_columns(leaflearn, fits, monkeypatch, width, n_columns):
     monkeypatch.setenv("COLUMNS", str(width))
     _, out, _ = leaflearn("--tasks", "functions", "--rules", "default", "--seeds", 1)
     assert (
         max(map(len, out.splitlines()[:-1])) <= width
-    )  # the last names a folder, which is not broken
+    )  # the last line names a folder, which is not wrapped
     cells = [
         "functions",
         "default",
@@ -204,7 +202,7 @@ def test_counts_below_one_are_refused(leaflearn, option):
     assert leaflearn(option, 0) == (2, "", sentence)
 
 
-def test_an_output_that_is_a_file_is_refused_before_any_work(leaflearn, fits, place):
+def test_an_output_that_is_a_file_is_rejected_before_the_work(leaflearn, fits, place):
     (place / "file").write_text("mine")
     assert leaflearn("-o", "file") == (
         2,
@@ -215,7 +213,7 @@ def test_an_output_that_is_a_file_is_refused_before_any_work(leaflearn, fits, pl
 
 
 @pytest.mark.usefixtures("two_tasks")
-def test_after_ctrl_c_it_goes_on_where_it_was(leaflearn, fits, place):
+def test_an_interrupted_benchmark_is_resumed(leaflearn, fits, place):
     done, outcome = fits
     outcome[2] = KeyboardInterrupt()
     arguments = ("--tasks", "tiny", "--rules", "hard", "--seeds", 4, "-o", "here")

@@ -1,4 +1,4 @@
-"""`leaflearn data`: what it prints, what it writes, how it fails, on data sets of the tests' own."""
+"""`leaflearn data`: what it prints and writes and how it fails, on small test data sets."""
 
 import hashlib
 import json
@@ -98,7 +98,7 @@ def leaflearn(capsys):
 
 @pytest.fixture
 def gas(monkeypatch):
-    """The data set that can be simulated, with a simulator that is quick."""
+    """The data set that can be simulated, with a fast simulator."""
     files = Files("gas", "Gas, by F.", "CC BY", contents={"a.txt": None}, by_hand="Breathe.")
     monkeypatch.setitem(DATASETS, "gas-mixtures", DataSet("gas-mixtures", pets, files))
 
@@ -109,11 +109,11 @@ def gas(monkeypatch):
     monkeypatch.setattr(gas_simulator, "simulate_gas_mixtures", simulate)
 
 
-# All of them: names and help
+# All commands: names and help
 
 
 @pytest.mark.parametrize("arguments", [["data"], ["data", "--help"]])
-def test_help_is_quick_and_names_the_commands(arguments):
+def test_help_imports_no_heavy_package_and_lists_the_commands(arguments):
     heavy = "{'torch', 'sklearn', 'matplotlib', 'numpy', 'leaflearn.benchmark.datasets'}"
     program = f"import sys; from leaflearn.cli.main import run; code = run({arguments}); sys.exit(code or bool({heavy} & set(sys.modules)))"
     done = subprocess.run(
@@ -132,7 +132,7 @@ def test_help_is_quick_and_names_the_commands(arguments):
 @pytest.mark.parametrize(
     "arguments", [["data", "list"], ["data", "where"], ["data", "where", "cifar100-hierarchy"]]
 )
-def test_looking_around_needs_no_torch(arguments):
+def test_list_and_where_need_no_torch(arguments):
     program = f"import sys; from leaflearn.cli.main import run; code = run({arguments}); sys.exit(code or 'torch' in sys.modules)"
     assert (
         subprocess.run([sys.executable, "-c", program], capture_output=True, check=False).returncode
@@ -141,7 +141,7 @@ def test_looking_around_needs_no_torch(arguments):
 
 
 @pytest.mark.parametrize("command", ["get", "show", "verify", "where"])
-def test_an_unknown_name_is_answered_with_the_nearest_and_all_others(leaflearn, command):
+def test_an_unknown_name_suggests_the_nearest_and_lists_all(leaflearn, command):
     names = "There are: colored-digits, functions, pets."
     near = f"leaflearn: There is no data set called 'colored-digit'; did you mean colored-digits? {names}\n"
     assert leaflearn(command, "colored-digit") == (2, "", near)
@@ -155,7 +155,7 @@ def test_an_unknown_name_is_answered_with_the_nearest_and_all_others(leaflearn, 
 # list
 
 
-def test_list_says_what_there_is_and_what_is_missing(leaflearn, folder):
+def test_list_shows_the_state_of_the_files(leaflearn, folder):
     code, out, err = leaflearn("list")
     assert (code, err) == (0, "")
     cells = [
@@ -208,7 +208,7 @@ def test_the_table_fits_a_narrow_terminal(leaflearn, monkeypatch):
 # get
 
 
-def test_get_says_where_the_files_are_now(leaflearn, monkeypatch, tmp_path):
+def test_get_prints_the_folder_of_the_files(leaflearn, monkeypatch, tmp_path):
     fetched = []
     monkeypatch.setattr(fetching, "get", lambda files: fetched.append(files) or tmp_path / "there")
     assert leaflearn("get", "pets") == (0, f"The files of pets are in {tmp_path / 'there'}\n", "")
@@ -223,7 +223,7 @@ def test_get_fails_as_fetching_fails(leaflearn, monkeypatch):
     assert leaflearn("get", "pets") == (2, "", "leaflearn: There is no network. Ask A. Nimal.\n")
 
 
-def test_there_is_nothing_to_get_of_what_is_built_in(leaflearn, folder):
+def test_a_built_in_data_set_has_nothing_to_get(leaflearn, folder):
     assert leaflearn("get", "functions") == (
         0,
         "functions is built in: there is nothing to get.\n",
@@ -233,7 +233,7 @@ def test_there_is_nothing_to_get_of_what_is_built_in(leaflearn, folder):
 
 
 @pytest.mark.parametrize("name", ["pets", "functions"])
-def test_only_one_set_can_be_simulated(leaflearn, name):
+def test_only_one_data_set_can_be_simulated(leaflearn, name):
     sentence = (
         f"leaflearn: Only gas-mixtures can be simulated, not {name}; leave out --simulated.\n"
     )
@@ -241,7 +241,7 @@ def test_only_one_set_can_be_simulated(leaflearn, name):
 
 
 @pytest.mark.usefixtures("gas")
-def test_simulated_files_are_never_taken_for_the_publishers(leaflearn, folder):
+def test_simulated_files_are_not_mistaken_for_the_publishers(leaflearn, folder):
     assert leaflearn("get", "gas-mixtures", "--simulated") == (
         0,
         f"The simulated files of gas-mixtures are in {folder / 'gas'}\n",
@@ -262,7 +262,7 @@ def test_simulated_files_are_never_taken_for_the_publishers(leaflearn, folder):
 
 
 @pytest.mark.usefixtures("all_files")
-def test_verify_is_content_with_files_that_are_right_or_there(leaflearn, folder):
+def test_verify_accepts_files_that_are_right_or_there(leaflearn, folder):
     assert leaflearn("verify", "pets") == (
         0,
         "right     cats.csv\nthere     dogs.csv\nthere     photographs/\n",
@@ -276,11 +276,11 @@ def test_verify_is_content_with_files_that_are_right_or_there(leaflearn, folder)
     )
 
 
-def test_verify_says_what_is_missing_and_how_to_get_it(leaflearn, folder, put):
+def test_verify_lists_missing_files_and_how_to_get_them(leaflearn, folder, put):
     put(cats_csv=CATS)
     advice = (
         f"leaflearn: In '{folder / 'house' / 'pets'}', missing: 'dogs.csv', 'photographs/'. "
-        "Get what is missing with: leaflearn data get pets\n"
+        "Get them with: leaflearn data get pets\n"
     )
     assert leaflearn("verify", "pets") == (
         2,
@@ -289,7 +289,7 @@ def test_verify_says_what_is_missing_and_how_to_get_it(leaflearn, folder, put):
     )
 
 
-def test_verify_says_what_is_wrong_even_as_json(leaflearn, folder, put):
+def test_verify_reports_wrong_files_also_with_json(leaflearn, folder, put):
     put(cats_csv=b"Jerry", dogs_csv=b"Rex")
     code, out, err = leaflearn("verify", "pets", "--json")
     assert code == 2
@@ -300,11 +300,11 @@ def test_verify_says_what_is_wrong_even_as_json(leaflearn, folder, put):
     }
     assert err == (
         f"leaflearn: In '{folder / 'house' / 'pets'}', not the publisher's: 'cats.csv'; missing: 'photographs/'. "
-        "Delete what is wrong, then get it again with: leaflearn data get pets\n"
+        "Delete the wrong files, then get them again with: leaflearn data get pets\n"
     )
 
 
-def test_there_is_nothing_to_verify_in_what_is_built_in(leaflearn):
+def test_a_built_in_data_set_has_nothing_to_verify(leaflearn):
     assert leaflearn("verify", "functions") == (
         0,
         "functions is built in: there is nothing to verify.\n",
@@ -345,11 +345,11 @@ def test_where_prints_a_path_and_nothing_else(leaflearn, folder):
 # show
 
 
-def test_show_writes_the_picture_where_it_is_told_and_nothing_else(leaflearn, tmp_path):
+def test_show_writes_only_the_image(leaflearn, tmp_path):
     path = tmp_path / "new" / "folder" / "cross.PNG"
     assert leaflearn("show", "functions", "-o", path) == (
         0,
-        f"The picture of functions is {path}\n",
+        f"The examples of functions are drawn in {path}\n",
         "",
     )
     assert path.read_bytes().startswith(b"\x89PNG")
@@ -359,7 +359,11 @@ def test_show_writes_the_picture_where_it_is_told_and_nothing_else(leaflearn, tm
 def test_show_overwrites_and_is_the_same_every_time(leaflearn, tmp_path):
     path = tmp_path / "functions.png"
     path.write_text("old")
-    assert leaflearn("show", "functions") == (0, "The picture of functions is functions.png\n", "")
+    assert leaflearn("show", "functions") == (
+        0,
+        "The examples of functions are drawn in functions.png\n",
+        "",
+    )
     first = path.read_bytes()
     leaflearn("show", "functions", "--seed", 1)
     other = path.read_bytes()
@@ -368,7 +372,7 @@ def test_show_overwrites_and_is_the_same_every_time(leaflearn, tmp_path):
 
 
 @pytest.mark.usefixtures("all_files")
-def test_show_asks_for_pictures_where_a_set_has_the_choice(leaflearn, monkeypatch):
+def test_show_loads_images_where_there_is_a_choice(leaflearn, monkeypatch):
     drawn = []
     monkeypatch.setattr(
         sheet, "draw_sheet", lambda data, seed: drawn.append(data) or Figure(figsize=(1, 1))
@@ -378,29 +382,29 @@ def test_show_asks_for_pictures_where_a_set_has_the_choice(leaflearn, monkeypatc
     assert [data.input_shape for data in drawn] == [(3, 4, 4), (1,)]
 
 
-def test_show_can_write_every_kind_that_it_offers(leaflearn, monkeypatch, tmp_path):
+def test_show_can_write_every_format_that_it_lists(leaflearn, monkeypatch, tmp_path):
     monkeypatch.setattr(sheet, "draw_sheet", lambda data, seed: Figure(figsize=(1, 1)))
-    _, _, refusal = leaflearn("show", "functions", "-o", "picture.xyz")
+    _, _, refusal = leaflearn("show", "functions", "-o", "image.xyz")
     kinds = refusal.partition("one of ")[2].rstrip(".\n").split(", ")
     assert {".png", ".svg", ".pdf", ".jpg"} <= set(kinds)
     for kind in kinds:
-        assert leaflearn("show", "functions", "-o", f"picture{kind}") == (
+        assert leaflearn("show", "functions", "-o", f"image{kind}") == (
             0,
-            f"The picture of functions is picture{kind}\n",
+            f"The examples of functions are drawn in image{kind}\n",
             "",
         )
-        assert (tmp_path / f"picture{kind}").stat().st_size > 0
+        assert (tmp_path / f"image{kind}").stat().st_size > 0
 
 
-@pytest.mark.parametrize("name", ["picture.xyz", "picture", "folder/picture.csv"])
-def test_show_refuses_what_it_cannot_draw_into(leaflearn, tmp_path, name):
+@pytest.mark.parametrize("name", ["image.xyz", "image", "folder/image.csv"])
+def test_show_rejects_unknown_formats(leaflearn, tmp_path, name):
     code, out, err = leaflearn("show", "functions", "-o", name)
     assert (code, out) == (2, "")
     assert err.startswith(f"leaflearn: Cannot draw into '{name}': its name must end in one of .")
     assert os.listdir(tmp_path) == []
 
 
-def test_show_refuses_a_folder_and_what_is_below_a_file(leaflearn, tmp_path):
+def test_show_rejects_folders_and_paths_below_files(leaflearn, tmp_path):
     (tmp_path / "here.png").mkdir()
     (tmp_path / "file").write_text("mine")
     code, _, err = leaflearn("show", "functions", "-o", "here.png")
@@ -415,12 +419,12 @@ def test_show_refuses_a_folder_and_what_is_below_a_file(leaflearn, tmp_path):
     )
 
 
-def test_show_refuses_a_read_only_folder_before_it_draws(leaflearn, monkeypatch, tmp_path):
+def test_show_rejects_a_read_only_folder_before_drawing(leaflearn, monkeypatch, tmp_path):
     monkeypatch.setattr(sheet, "draw_sheet", None)
     monkeypatch.setattr(
         os, "access", lambda path, mode: path != tmp_path / "shut"
-    )  # root may write into any
-    sentence = f"Cannot write '{tmp_path / 'shut' / 'a.png'}': its folder is read-only; choose another with --output."
+    )  # root may write anywhere
+    sentence = f"Cannot write '{tmp_path / 'shut' / 'a.png'}': its folder is read-only; choose another one with --output."
     assert leaflearn("show", "functions", "-o", tmp_path / "shut" / "a.png") == (
         2,
         "",
@@ -428,7 +432,7 @@ def test_show_refuses_a_read_only_folder_before_it_draws(leaflearn, monkeypatch,
     )
 
 
-def test_show_without_the_files_says_how_to_get_them(leaflearn, tmp_path, folder):
+def test_show_without_the_files_explains_how_to_get_them(leaflearn, tmp_path, folder):
     sentence = f"Pets, by A. Nimal: 'cats.csv' and 2 more are not in '{folder / 'house' / 'pets'}'. Ask A. Nimal."
     assert leaflearn("show", "pets") == (
         2,
@@ -438,7 +442,7 @@ def test_show_without_the_files_says_how_to_get_them(leaflearn, tmp_path, folder
     assert not (tmp_path / "pets.png").exists()
 
 
-def test_how_to_get_them_is_not_said_twice(leaflearn, monkeypatch, folder):
+def test_how_to_get_them_is_not_repeated(leaflearn, monkeypatch, folder):
     said = Files(
         "pets",
         "Pets",
@@ -451,7 +455,7 @@ def test_how_to_get_them_is_not_said_twice(leaflearn, monkeypatch, folder):
     assert leaflearn("show", "pets") == (2, "", sentence)
 
 
-def test_a_drawing_that_fails_leaves_the_old_picture(leaflearn, monkeypatch, tmp_path):
+def test_a_failed_drawing_keeps_the_old_image(leaflearn, monkeypatch, tmp_path):
     def fail(data, seed):
         raise ValueError("No ink.")
 

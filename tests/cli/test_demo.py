@@ -1,4 +1,4 @@
-"""The demonstration from end to end, on a few epochs: what it prints, what it writes, how it fails."""
+"""The demo from end to end, on a few epochs: what it prints and writes, and how it fails."""
 
 import json
 import os
@@ -37,7 +37,7 @@ def answered(tmp_path_factory):
     ), folder
 
 
-def test_it_prints_a_table_and_a_finding_for_each_data_set(shown):
+def test_a_table_and_a_finding_are_printed_per_data_set(shown):
     result, folder = shown
     assert result.exit_code == 0
     for word in ("absolute", "sine", "logarithm", "digit", "color", "ERM", "LEAF", "oracle"):
@@ -50,11 +50,11 @@ def test_progress_goes_to_standard_error(shown):
     result, _ = shown
     assert (
         result.stderr.count("usage") == 8
-    )  # three learners on two data sets; LEAF learns in two stages
+    )  # three learners on two data sets; LEAF trains in two stages
     assert "usage" not in result.stdout
 
 
-def test_it_writes_the_pictures_and_the_page_and_nothing_else(shown):
+def test_only_the_images_and_the_page_are_written(shown):
     _, folder = shown
     assert set(os.listdir(folder)) == FILES
     assert all(
@@ -67,7 +67,7 @@ def test_it_writes_the_pictures_and_the_page_and_nothing_else(shown):
     assert "leaflearn demo --seed 0" in page
 
 
-def test_json_is_all_there_is_on_standard_output(answered):
+def test_json_is_the_only_output(answered):
     result, folder = answered
     answer = json.loads(result.stdout)
     assert answer["seed"] == 1
@@ -80,7 +80,7 @@ def test_json_is_all_there_is_on_standard_output(answered):
     assert 0 <= digits["allocation_agreement"] <= 1
 
 
-def test_it_gives_torch_its_threads_back():
+def test_the_number_of_threads_is_restored():
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
@@ -91,7 +91,7 @@ def test_it_gives_torch_its_threads_back():
         torch.set_num_threads(before)
 
 
-def test_an_output_that_is_a_file_is_refused_before_any_work(tmp_path, capsys):
+def test_an_output_that_is_a_file_is_rejected_before_the_work(tmp_path, capsys):
     file = tmp_path / "file"
     file.write_text("mine")
     assert run(["demo", "-o", str(file)]) == 2
@@ -103,7 +103,7 @@ def test_an_output_that_is_a_file_is_refused_before_any_work(tmp_path, capsys):
     assert file.read_text() == "mine"
 
 
-def test_a_seed_below_zero_is_refused(capsys):
+def test_a_negative_seed_is_rejected(capsys):
     assert run(["demo", "--seed", "-1"]) == 2
     assert (
         capsys.readouterr().err
@@ -111,7 +111,7 @@ def test_a_seed_below_zero_is_refused(capsys):
     )
 
 
-def test_ctrl_c_ends_it_with_130_and_nothing_half_written(tmp_path):
+def test_ctrl_c_exits_with_130_and_leaves_no_files(tmp_path):
     command = [sys.executable, "-m", "leaflearn", "demo", "-o", str(tmp_path)]
     with subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True

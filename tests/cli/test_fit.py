@@ -1,4 +1,4 @@
-"""`leaflearn fit`: what it finds and says, what it refuses and how, and that nothing half-done stays behind."""
+"""`leaflearn fit`: its output, its errors, and that no partial files remain."""
 
 import gzip
 import io
@@ -24,7 +24,7 @@ FIT = ["--target", "effect", "--group", "source", "--local-model", "linear"]
 ONE = [*FIT, "--contexts", "1"]
 
 
-def test_help_waits_for_no_heavy_import():
+def test_help_imports_no_heavy_package():
     heavy = "{'torch', 'sklearn', 'matplotlib', 'pandas', 'scipy'}"
     for verb in ("fit", "identify", "predict", "show"):
         program = f"import sys; from leaflearn.cli.main import run; run(['{verb}', '--help']); sys.exit(bool({heavy} & set(sys.modules)))"
@@ -36,16 +36,16 @@ def test_help_waits_for_no_heavy_import():
         ), verb
 
 
-# What it says
+# Output
 
 
-def test_the_contexts_of_a_table_without_being_told_how_many(table, call):
+def test_the_number_of_contexts_is_found(table, call):
     code, out, err = call("fit", table, *FIT, "-o", "model")
     assert (code, err) == (0, "")
     lines = out.splitlines()
     assert lines[:4] == [
-        "80 rows, 10 groups by 'source'. The target 'effect' is taken for a quantity (it holds numbers).",
-        "Learnt from 'dose'.",
+        "80 rows, 10 groups by 'source'. The target 'effect' is treated as a quantity (it holds numbers).",
+        "Learned from 'dose'.",
         "",
         "2 contexts were found.",
     ]
@@ -53,18 +53,19 @@ def test_the_contexts_of_a_table_without_being_told_how_many(table, call):
         ["context", "0", "6", "48"],
         ["context", "1", "4", "32"],
     ]
-    assert "Every group is at least 90 % sure to belong where it is." in lines
+    assert "Every group belongs to its context with at least 90 % probability." in lines
     assert (
         "The contexts differ most in 'dose': 'effect' rises along it in context 0 and falls in context 1."
         in lines
     )
     ends = r"\(95 % interval: [\d.]+ to [\d.]+\)"
     assert re.search(
-        rf"^Typical error on \d+ rows held out inside the groups .*: one model for all [\d.]+ {ends}, the contexts 0.0\d+ {ends}\.$",
+        r"^Root mean squared error on \d+ rows held out within the groups: "
+        rf"pooled model [\d.]+ {ends}, contexts 0.0\d+ {ends}\.$",
         out,
         re.M,
     )
-    assert "The model is in 'model'. From here on:" in lines
+    assert "The model is in 'model'. Next steps:" in lines
     assert sorted(os.listdir("model")) == [
         "fitted.safetensors",
         "local-models.skops",
@@ -73,13 +74,13 @@ def test_the_contexts_of_a_table_without_being_told_how_many(table, call):
     ]
 
 
-def test_one_context_is_asked_without_each(table, call):
+def test_one_context_needs_no_each(table, call):
     _, out, _ = call("fit", table, *ONE, "-o", "model")
     assert "  leaflearn predict model NEW.csv -o answers.csv" in out.splitlines()
     assert "The contexts differ" not in out
 
 
-def test_strange_names_are_text_on_the_terminal(table, call):
+def test_unusual_names_are_plain_text_on_the_terminal(table, call):
     _, out, _ = call("fit", table, *FIT, "--contexts", "2", "-o", "model")
     assert all(
         shown in out
@@ -97,7 +98,7 @@ def test_strange_names_are_text_on_the_terminal(table, call):
     assert "\u202e" not in out
 
 
-def test_json_for_programs(table, call):
+def test_json(table, call):
     code, out, err = call("fit", table, *FIT, "--contexts", "2", "--json", "-o", "model")
     assert (code, err) == (0, "")
     answer = json.loads(out)
@@ -121,7 +122,7 @@ def test_json_for_programs(table, call):
     assert answer["where_contexts_differ"].startswith("The contexts differ most in 'dose': ")
 
 
-def test_warnings_are_said_once_and_told_to_programs(table, call):
+def test_each_warning_is_printed_once_and_listed_in_json(table, call):
     make_table().assign(unit="mm").to_csv(table)
     code, out, err = call("fit", table, *ONE, "--json", "-o", "model")
     assert code == 0
@@ -134,7 +135,7 @@ def test_warnings_are_said_once_and_told_to_programs(table, call):
     ]
 
 
-def test_advice_is_in_the_words_of_the_command(table, call):
+def test_advice_names_options_of_the_command(table, call):
     code, _, err = call(
         "fit",
         table,
@@ -148,20 +149,22 @@ def test_advice_is_in_the_words_of_the_command(table, call):
         "model",
     )
     assert code == 0
-    assert err.count("Warning:") == 1  # single rows are spoken of once
+    assert err.count("Warning:") == 1  # single rows are reported once
     assert "pass --group (annotator, site, session, ...)" in err
     assert "groups=" not in err
     assert "enable_metadata_routing" not in err
 
 
-def test_an_older_model_is_replaced_and_nothing_else(table, call):
+def test_only_an_older_model_is_replaced(table, call):
     assert call("fit", table, *ONE, "-o", "model")[0] == 0
     before = (table.parent / "model" / "model.json").read_bytes()
     assert call("fit", table, *ONE, "--seed", "1", "-o", "model")[0] == 0
     assert (table.parent / "model" / "model.json").read_bytes() != before
     (table.parent / "letters").mkdir()
     (table.parent / "letters" / "dear.txt").write_text("Dear")
-    sentence = "leaflearn: Cannot save to 'letters': it is a folder with other things in it; choose another name.\n"
+    sentence = (
+        "leaflearn: Cannot save to 'letters': the folder holds other files; choose another name.\n"
+    )
     assert call("fit", table, *ONE, "-o", "letters") == (2, "", sentence)
     assert call("fit", table, *ONE, "-o", "table.csv") == (
         2,
@@ -171,7 +174,7 @@ def test_an_older_model_is_replaced_and_nothing_else(table, call):
     assert os.listdir(table.parent / "letters") == ["dear.txt"]
 
 
-def test_parquet_and_packed_tables(table, call):
+def test_parquet_and_compressed_tables(table, call):
     frame = make_table()
     frame.to_parquet("table.parquet")
     (table.parent / "table.csv.gz").write_bytes(gzip.compress(table.read_bytes()))
@@ -205,7 +208,7 @@ def test_a_report_beside_the_model(table, call):
     assert sorted(os.listdir(table.parent)) == ["model", "page.html", "table.csv"]
 
 
-# What it refuses
+# Errors
 
 
 @pytest.mark.parametrize(
@@ -312,7 +315,7 @@ def test_a_report_beside_the_model(table, call):
         ),
     ],
 )
-def test_refused_in_one_sentence_with_nothing_left_behind(table, call, content, options, sentence):
+def test_errors_are_one_sentence_and_leave_no_files(table, call, content, options, sentence):
     if content is not None:
         table.write_bytes(content)
     assert call("fit", "table.csv", *FIT, *options, "-o", "model") == (
@@ -323,7 +326,7 @@ def test_refused_in_one_sentence_with_nothing_left_behind(table, call, content, 
     assert os.listdir(table.parent) == ["table.csv"]
 
 
-def test_a_missing_table_is_answered_with_the_nearest(table, call):
+def test_a_missing_table_suggests_the_nearest_name(table, call):
     assert call("fit", "tabel.csv", *FIT, "-o", "model") == (
         2,
         "",
@@ -347,7 +350,7 @@ def test_names_in_errors_cannot_move_the_cursor(table, call):
 
 
 @pytest.mark.parametrize("stage", ["fit", "save"])
-def test_interrupted_it_leaves_the_old_model(table, call, model, monkeypatch, stage):
+def test_an_interrupted_fit_keeps_the_old_model(table, call, model, monkeypatch, stage):
     def interrupt(*arguments, **options):
         raise KeyboardInterrupt
 
@@ -358,21 +361,21 @@ def test_interrupted_it_leaves_the_old_model(table, call, model, monkeypatch, st
     assert sorted(os.listdir(table.parent)) == ["model", "table.csv"]
 
 
-def test_a_full_disk_leaves_nothing(table, call, small_disk):
+def test_a_full_disk_leaves_no_files(table, call, small_disk):
     code, out, err = call("fit", table, *ONE, "-o", small_disk / "model")
     assert (code, out) == (2, "")
     assert "No space left on device." in err
     assert os.listdir(small_disk) == []
 
 
-# Whatever bytes and options come: no traceback, and nothing half-written
+# For any bytes and options: no traceback and no partial files
 
 TEXT = st.characters(exclude_characters="\0", exclude_categories=["Cs"])
 ODD = st.one_of(
     st.sampled_from(["inf", "1e999", "1e300", '"', '"a"', "\x1b[0m", "=1", "é", "a,b;c"]),
     st.text(TEXT, max_size=6),
 )
-COLUMNS = [  # what the cells of a column mostly are
+COLUMNS = [  # what most cells of a column are
     st.sampled_from(["1", "2", "-3.5", "0.25", "7", ""]),
     st.floats(-1e6, 1e6).map(str),
     st.integers(0, 3).map(str),
@@ -390,7 +393,7 @@ COLUMNS = [  # what the cells of a column mostly are
 
 @st.composite
 def tables(draw):
-    """Bytes that are nearly a table, or anything."""
+    """Bytes that are almost a table, or arbitrary bytes."""
     if draw(st.integers(0, 19)) == 7:
         return draw(st.binary(max_size=200))
     header = draw(
@@ -454,10 +457,10 @@ OPTIONS = st.fixed_dictionaries(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(tables(), OPTIONS)
-def test_no_table_and_no_options_bring_a_traceback(tmp_path_factory, capsys, content, options):
+def test_no_table_and_no_options_cause_a_traceback(tmp_path_factory, capsys, content, options):
     folder = tmp_path_factory.mktemp("fuzz")
     (folder / "table.csv").write_bytes(content)
-    # Real fits of linear models, of one context: the search for more has its own tests.
+    # Linear models of one context: the search for contexts has its own tests.
     flat = [word for pair in options.items() for word in pair]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

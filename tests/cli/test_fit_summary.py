@@ -1,23 +1,30 @@
-"""The summary says what a person can act on."""
+"""The summary of a fit, and the commands printed after it."""
 
+import re
+import shlex
+import shutil
 from dataclasses import replace
+from html import unescape
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from leaflearn.cli.fit_summary import describe, tell
+from leaflearn.cli._fit_summary import describe, summarize
+from leaflearn.cli.main import run
 from leaflearn.tabular.column_kinds import NOT_INFORMATIVE, Column
 from leaflearn.tabular.held_out import HeldOutErrors
 from leaflearn.tabular.preparation import Preparation
 from leaflearn.tabular.targets import Target
 
+PLACE = "it's my model"
+FIT = ["--target", "effect", "--group", "source", "--local-model", "linear", "-o", PLACE]
 LABEL = Target("rating", "classification", True, "it holds 5 different whole numbers")
 
 
 @pytest.fixture
 def model():
-    """A model that was never fitted, with what a summary asks of it."""
+    """A stand-in for a fitted model, with the attributes that a summary reads."""
     estimator = SimpleNamespace(
         groups_=np.array(["A 10", "A 2", "B"]), contexts_=np.array([0, 0, 1]), usage_=np.array([2 / 3, 1 / 3]), n_contexts_=2,
         probabilities_=np.array([[0.99, 0.01], [1.0, 0.0], [0.4, 0.6]]), converged_=True, stability_=1.0, classes_=np.array([1, 2]),
@@ -35,10 +42,10 @@ def model():
     )  # fmt: skip
 
 
-def test_all_that_was_found(model):
-    assert tell(model).splitlines() == [
-        "1,200 rows, 3 groups by 'who'. The target 'rating' is taken for a label (it holds 5 different whole numbers).",
-        "Learnt from 'price'. Left out, since they tell nothing of the target: 'colour'.",
+def test_the_whole_summary(model):
+    assert summarize(model).splitlines() == [
+        "1,200 rows, 3 groups by 'who'. The target 'rating' is treated as a label (it holds 5 different whole numbers).",
+        "Learned from 'price'. Left out as uninformative about the target: 'colour'.",
         "",
         "2 contexts were found.",
         "",
@@ -46,40 +53,41 @@ def test_all_that_was_found(model):
         "context 0       2   900  2 of 2  A 2, A 10",
         "context 1       1   300  0 of 1  B",
         "",
-        "Less than 90 % sure: B (60 %). A few more labelled rows of these would settle them.",
-        "Wrong answers on 240 rows held out inside the groups: one model for all 50 %, the contexts 12 %.",
-        "With the contexts the error is 75 % smaller than that of one model for all.",
-        "The model was saved before errors had intervals; fit it again to have them.",
+        "Less than 90 % sure: B (60 %). A few more labelled rows of these groups would determine "
+        "their contexts.",
+        "Error rate on 240 rows held out within the groups: pooled model 50 %, contexts 12 %.",
+        "With the contexts the error is 75 % smaller than that of a pooled model.",
+        "The model was saved by a version without intervals; fit it again to get them.",
     ]
 
 
 def test_errors_with_their_intervals(model):
     model.errors_ = HeldOutErrors("RMSE", 1.5, 0.75, 240, 30, (1.2, 1.9), (0.6, 0.9), (0.4, 0.6))
-    lines = tell(model).splitlines()
+    lines = summarize(model).splitlines()
     assert lines[-3:-1] == [
-        "Typical error on 240 rows held out inside the groups (root of the mean square): one model for all 1.5 (95 % interval: 1.2 to 1.9)"
-        ", the contexts 0.75 (95 % interval: 0.6 to 0.9).",
-        "With the contexts the error is 50 % smaller than that of one model for all (95 % interval: 40 % to 60 %).",
+        "Root mean squared error on 240 rows held out within the groups: "
+        "pooled model 1.5 (95 % interval: 1.2 to 1.9), contexts 0.75 (95 % interval: 0.6 to 0.9).",
+        "With the contexts the error is 50 % smaller than that of a pooled model (95 % interval: 40 % to 60 %).",
     ]
     assert lines[-1].startswith(
         "A 95 % interval is where the error would lie on many more groups like these;"
     )
     model.estimator_.n_contexts_ = 1
     assert (
-        tell(model)
+        summarize(model)
         .splitlines()[-2]
-        .endswith(" (root of the mean square): one model for all 1.5 (95 % interval: 1.2 to 1.9).")
+        .endswith(" within the groups: pooled model 1.5 (95 % interval: 1.2 to 1.9).")
     )
 
 
-def test_contexts_that_stay_empty_were_not_found(model):
+def test_empty_contexts_are_reported(model):
     model.estimator_.contexts_, model.estimator_.usage_ = (
         np.zeros(3, dtype=int),
         np.array([1.0, 0.0]),
     )
     assert (
-        "2 contexts were asked for, but only 1 has groups; try another --seed, or fewer contexts.\n"
-        in tell(model)
+        "2 contexts were requested, but only 1 has groups; try another --seed, or fewer contexts.\n"
+        in summarize(model)
     )
 
 
@@ -88,68 +96,74 @@ def test_one_context(model):
         1,
         replace(model.errors_, metric="RMSE", one_model=1.5),
     )
-    told = tell(model)
+    text = summarize(model)
     assert (
-        "One context: the groups do not clearly contradict each other, and one model answers for all.\n\n"
-        in told
+        "One context: the groups do not clearly contradict each other, so a pooled model predicts "
+        "for all of them.\n\n" in text
     )
     assert (
-        "\nTypical error on 240 rows held out inside the groups (root of the mean square): one model for all 1.5.\n"
-        in told
+        "\nRoot mean squared error on 240 rows held out within the groups: pooled model 1.5.\n"
+        in text
     )
-    assert "smaller" not in told
+    assert "smaller" not in text
 
 
-def test_one_context_that_was_asked_for_is_no_finding(model):
+def test_one_context_as_requested(model):
     model.estimator_.n_contexts_, model.contexts = 1, 1
-    assert "One context, as you asked for: one model answers for all.\n\n" in tell(model)
+    assert "One context, as requested: a pooled model predicts for all groups.\n\n" in summarize(
+        model
+    )
+
+
+def hint_at(n_contexts, percent):
+    return (
+        f"But with {n_contexts} contexts only {percent} % of its error on held-out rows remains, "
+        "although too few groups improve for a clear decision; "
+        f"inspect them with --contexts {n_contexts}."
+    )
 
 
 @pytest.mark.parametrize(
     ("errors", "hint"),
     [
-        ([0.81, 0.27, 0.26], "But 2 contexts leave 33 % of its error on held-out rows, though too few groups gain to be sure; "
-                             "look at them with --contexts 2."),
-        ([0.42, 0.41, 0.21], "But 3 contexts leave 50 % of its error on held-out rows, though too few groups gain to be sure; "
-                             "look at them with --contexts 3."),
+        ([0.81, 0.27, 0.26], hint_at(2, 33)),
+        ([0.42, 0.41, 0.21], hint_at(3, 50)),
         ([0.53, 0.50, 0.44], ""),
         ([0.53], ""),
         ([np.nan, np.nan], ""),
     ],
 )  # fmt: skip
-def test_one_context_that_a_second_look_may_part(model, errors, hint):
+def test_one_context_where_more_may_be_better(model, errors, hint):
     model.estimator_.n_contexts_ = 1
     model.estimator_.selection_ = {
         "n_contexts": np.arange(1, len(errors) + 1),
         "held_out": np.array(errors),
     }
-    lines = tell(model).splitlines()
+    lines = summarize(model).splitlines()
     assert lines[4] == hint
     assert sum(line.startswith("But ") for line in lines) == bool(hint)
 
 
-def test_rows_without_groups_are_counted_and_not_named(model):
+def test_rows_without_groups_are_only_counted(model):
     model.group = None
-    told = tell(model)
-    assert "1,200 rows, every row a group of its own." in told
-    assert "A 10" not in told
+    text = summarize(model)
+    assert "1,200 rows, every row a group of its own." in text
+    assert "A 10" not in text
 
 
-def test_many_groups_are_not_all_named(model):
+def test_only_the_first_of_many_groups_are_named(model):
     model.estimator_.groups_ = np.array([f"group {i}" for i in range(1000)])
     model.estimator_.contexts_ = np.arange(1000) % 2
     model.estimator_.probabilities_, model.group_sizes_ = (
         np.full((1000, 2), 0.5),
         np.ones(1000, dtype=int),
     )
-    told = tell(model)
-    assert (
-        "group 0, group 2, group 4, group 6, group 8, group 10 and 494 more\n" in told
-    )  # as many as a line of 60 characters holds
-    assert len(told) < 1500
+    text = summarize(model)
+    assert "group 0, group 2, group 4, group 6, group 8, group 10 and 494 more\n" in text
+    assert len(text) < 1500
 
 
-def test_as_many_groups_are_named_as_a_line_holds(model):
+def test_as_many_groups_are_named_as_fit_into_a_line(model):
     model.estimator_.groups_ = np.array(
         [*"ABCDEFGHIJKLMNOPQRST", "a long name of a group that is cut " * 9]
     )
@@ -158,12 +172,12 @@ def test_as_many_groups_are_named_as_a_line_holds(model):
         np.full((21, 2), 1.0),
         np.ones(21, dtype=int),
     )
-    rows = [line for line in tell(model).splitlines() if line.startswith("context")]
+    rows = [line for line in summarize(model).splitlines() if line.startswith("context")]
     assert rows[0].endswith("20 of 20  A, B, C, D, E, F, G, H, I, J, K, L, M, N, O, P, Q, R, S, T")
     assert rows[1].endswith("1 of 1  a long name of a group that...")
 
 
-def test_for_programs(model):
+def test_plain_data(model):
     found = describe(model)
     assert found["contexts"][1] == {
         "context": 1, "share_of_groups": 1 / 3, "rows": 300, "groups": [{"group": "B", "rows": 300, "probability": 0.6}],
@@ -173,3 +187,75 @@ def test_for_programs(model):
         "contexts_to_one_model_interval": None, "rows": 240, "groups": 0, "by_context": [],
     }  # fmt: skip
     assert (found["columns"], found["labels"]) == (["price"], [1, 2])
+
+
+# The commands after a fit: they run as printed, once the files to fill in are there.
+
+
+def commands_in(out):
+    return [line.strip() for line in out.splitlines() if line.startswith("  leaflearn ")]
+
+
+def fill_in(folder):
+    for name in ("NEW.csv", "FEW.csv"):
+        shutil.copy(folder / "table.csv", folder / name)
+
+
+@pytest.mark.parametrize("contexts", [1, 2])
+def test_every_printed_command_runs(table, call, contexts):
+    _, out, _ = call("fit", "table.csv", *FIT, "--contexts", contexts)
+    fill_in(table.parent)
+    printed = commands_in(out)
+    assert [shlex.split(command)[1] for command in printed] == [
+        "predict",
+        *["identify"] * (contexts > 1),
+        "report",
+    ]
+    for command in printed:
+        assert call(*shlex.split(command)[1:])[0] == 0, command
+    assert (table.parent / "answers.csv").exists()
+    assert (table.parent / "report.html").exists()
+
+
+def test_every_command_of_the_page_runs(table, call):
+    assert call("fit", "table.csv", *FIT, "--contexts", 2, "--report", "page.html")[0] == 0
+    fill_in(table.parent)
+    page = (table.parent / "page.html").read_text(encoding="utf-8")
+    printed = [
+        unescape(command)
+        for command in re.findall(r"<pre [^>]*><code>(.*?)</code></pre>", page, re.S)
+    ]
+    assert [shlex.split(command)[1] for command in printed] == [
+        "identify",
+        "predict",
+        "predict",
+        "fit",
+    ]
+    for command in printed:
+        assert call(*shlex.split(command)[1:])[0] == 0, command
+
+
+def test_the_commands_say_what_to_fill_in(table, call):
+    _, out, _ = call("fit", "table.csv", *FIT, "--contexts", 2)
+    lines = out[out.index("The model is in") :].splitlines()
+    assert lines == [
+        "The model is in 'it's my model'. Next steps:",
+        "",
+        """  leaflearn predict 'it'"'"'s my model' NEW.csv --each -o answers.csv""",
+        "      the prediction of every context. Fill in NEW.csv: a table of new rows, "
+        "with the columns that the model was fitted to",
+        """  leaflearn identify 'it'"'"'s my model' FEW.csv""",
+        "      the context of a new 'source'. Fill in FEW.csv: a table of a few of its rows, "
+        "including 'effect'",
+        """  leaflearn report 'it'"'"'s my model' table.csv -o report.html""",
+        "      a page about the model, to open in a browser",
+    ]
+
+
+def test_a_page_without_the_table_says_what_to_fill_in(fitted, table, capsys):
+    fitted.save("model")
+    assert run(["report", "model"]) == 0
+    page = (table.parent / "report.html").read_text(encoding="utf-8")
+    assert "leaflearn fit DATA.csv --target effect" in page
+    assert "Fill in <code>DATA.csv</code>: the training table." in page
+    capsys.readouterr()

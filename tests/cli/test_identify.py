@@ -1,4 +1,4 @@
-"""`leaflearn identify`: the contexts of new sources, and what to do about each."""
+"""`leaflearn identify`: the contexts of new sources, and advice for each."""
 
 import json
 import os
@@ -20,13 +20,13 @@ def few(table):
     return table.parent / "few.csv"
 
 
-def test_a_line_for_each_source(few, call):
+def test_one_line_per_source(few, call):
     code, out, err = call("identify", "model", few)
     assert (code, err) == (0, "")
     rows = {line.split("  ")[0]: line.split() for line in out.splitlines()[1:]}
     assert sorted(rows) == [r"\x1b[31mC", "new A", "new B", "new D"]
     assert [rows[name][-4] for name in ("new A", "new D", "new B")] == ["1", "1", "0"]
-    assert all(row[-1] == "settled" for row in rows.values())
+    assert all(row[-1] == "determined" for row in rows.values())
 
 
 def test_json(few, call):
@@ -44,33 +44,36 @@ def test_json(few, call):
     }
 
 
-def test_what_to_do_about_sources_that_are_not_settled(table, call):
+def test_advice_for_sources_whose_context_is_uncertain(table, call):
     rows = [
         ("unsure", 0.01, 0.01),
-        ("strange", 0.5, 9.0),
-        ("strange", -0.5, 9.5),
-        ("strange", 0.3, 9.2),
-        ("strange", 0.1, 8.9),
+        ("unlike", 0.5, 9.0),
+        ("unlike", -0.5, 9.5),
+        ("unlike", 0.3, 9.2),
+        ("unlike", 0.1, 8.9),
     ]
     pandas.DataFrame(rows * 3, columns=["source", "dose", "effect"]).to_csv("few.csv", index=False)
     _, out, _ = call("identify", "model", "few.csv")
     lines = {line.split()[0]: line for line in out.splitlines()}
-    assert lines["strange"].endswith(
+    assert lines["unlike"].endswith(
         "fits no known context; collect more of its rows and fit again with them"
     )
-    no_more = "rows like these do not tell the contexts apart; label some on which `leaflearn predict --each` disagrees"
+    no_more = (
+        "rows like these do not distinguish the contexts; "
+        "label rows on which the contexts of `leaflearn predict --each` disagree"
+    )
     assert re.search(
-        rf"  (about \d+ more labelled rows would settle it|{no_more})$", lines["unsure"]
+        rf"  (about \d+ more labelled rows would determine it|{no_more})$", lines["unsure"]
     )
 
 
-def test_one_context_leaves_nothing_to_settle(few, call):
+def test_one_context_needs_no_advice(few, call):
     TableModel("effect", "source", contexts=1, local_model="linear").fit(make_table()).save("model")
     _, out, _ = call("identify", "model", few)
-    assert len(re.findall(r" 0 +1\.000 +-  the model has one context only$", out, re.M)) == 4
+    assert len(re.findall(r" 0 +1\.000 +-  the model has only one context$", out, re.M)) == 4
 
 
-def test_a_table_as_answer(few, call):
+def test_the_contexts_are_written_as_a_table(few, call):
     code, out, err = call("identify", "model", few, "-o", "answer.csv")
     assert (code, out, err) == (0, "The contexts of 4 sources are in 'answer.csv'.\n", "")
     answer = pandas.read_csv("answer.csv")
@@ -105,13 +108,13 @@ def test_without_groups_all_rows_are_one_source(few, call):
         ("source,dose,effect\na,1,1\n", ["--local-model", "mlp"], "The model keeps its own local models; leave --local-model out."),
     ],
 )  # fmt: skip
-def test_refused_in_one_sentence(few, call, text, arguments, sentence):
+def test_errors_are_one_sentence(few, call, text, arguments, sentence):
     few.write_text(text)
     assert call("identify", "model", "few.csv", *arguments) == (2, "", f"leaflearn: {sentence}\n")
     assert sorted(os.listdir(few.parent)) == ["few.csv", "model", "table.csv"]
 
 
-def test_a_folder_that_is_no_model(few, call):
+def test_a_folder_that_is_not_a_model(few, call):
     assert call("identify", "nowhere", few) == (
         2,
         "",

@@ -1,4 +1,4 @@
-"""However the command ends, it ends with the right code and at most one sentence."""
+"""Every way in which the command ends: the exit code, and at most one sentence."""
 
 import subprocess
 import sys
@@ -7,13 +7,13 @@ import click
 import pytest
 
 from leaflearn import __version__
-from leaflearn.cli.main import main, run
-from leaflearn.cli.verbs import VERBS, Verbs
+from leaflearn.cli.main import VERBS, Verbs, main, run
+from leaflearn.messages import MessageError, TryMoreContexts
 
 
 @pytest.fixture
 def verb(monkeypatch):
-    """Make `leaflearn demo` raise what the test gives."""
+    """Make `leaflearn demo` raise an error."""
 
     def install(error):
         def fail():
@@ -40,7 +40,7 @@ def test_help_names_every_verb(arguments, capsys):
     assert all(verb in out for verb in VERBS)
 
 
-def test_every_verb_exists_and_says_what_the_table_says():
+def test_every_verb_exists_with_the_help_of_the_list():
     group = Verbs()
     for name, sentence in VERBS.items():
         command = group.get_command(click.Context(group), name)
@@ -72,6 +72,12 @@ def test_unknown_option(capsys):
         ),
         (OSError("The disk is full."), 2, "leaflearn: The disk is full."),
         (click.ClickException("Name a file."), 2, "leaflearn: Name a file."),
+        (
+            MessageError(TryMoreContexts(3, 2)),
+            2,
+            "leaflearn: 3 contexts predict held-out rows significantly better than 2; "
+            "try --contexts 3.",
+        ),
         (KeyboardInterrupt(), 130, "leaflearn: Interrupted."),
         (
             TypeError("x"),
@@ -88,20 +94,20 @@ def test_errors_end_in_one_sentence_and_a_code(verb, capsys, error, code, senten
     assert captured.out == ""
 
 
-def test_debugging_shows_the_traceback(verb, monkeypatch):
+def test_debugging_raises_the_error(verb, monkeypatch):
     verb(ValueError("here"))
     monkeypatch.setenv("LEAFLEARN_DEBUG", "1")
     with pytest.raises(ValueError, match="here"):
         run(["demo"])
 
 
-def test_main_leaves_the_process_with_the_code():
+def test_main_exits_with_the_code():
     with pytest.raises(SystemExit) as exit_:
         main(["sing"])
     assert exit_.value.code == 2
 
 
-def test_help_waits_for_no_heavy_import():
+def test_help_imports_no_heavy_package():
     heavy = "{'torch', 'sklearn', 'matplotlib', 'pandas'}"
     program = f"import sys; from leaflearn.cli.main import run; run(['--help']); sys.exit(bool({heavy} & set(sys.modules)))"
     assert (

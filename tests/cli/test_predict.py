@@ -1,4 +1,4 @@
-"""`leaflearn predict`: the input's columns and the answers beside them, in a file that is whole or not there."""
+"""`leaflearn predict`: the columns of the input, then the predictions; no partial files."""
 
 import os
 
@@ -6,16 +6,16 @@ import numpy as np
 import pandas
 import pytest
 
+from leaflearn.cli.messages import WAYS_TO_PREDICT
 from leaflearn.tabular.table_model import TableModel
 from special_names import SPECIAL_NAMES, make_table
 
 pytestmark = pytest.mark.usefixtures("model")
-WAYS = "--context K, --support FEW, --each or --by-group"
 
 
 @pytest.fixture
 def new(table):
-    """Cells that another program would change: a number with zeros before it, an exact decimal, a hole, a formula."""
+    """Cells that reading could change: leading zeros, exact decimals, missing values, formulas."""
     lines = [
         "source,code,dose,note",
         "new A,007,1.50,=1+1",
@@ -31,9 +31,9 @@ def read(name="out.csv"):
     return pandas.read_csv(name, dtype=str, keep_default_na=False)
 
 
-def test_the_columns_of_the_input_stay_as_they_were_written(new, call):
-    told = "The answers to 3 rows are in 'out.csv': 3 in context 0.\n"
-    assert call("predict", "model", new, "--context", "0", "-o", "out.csv") == (0, told, "")
+def test_the_columns_of_the_input_are_written_unchanged(new, call):
+    sentence = "The predictions for 3 rows are in 'out.csv': 3 in context 0.\n"
+    assert call("predict", "model", new, "--context", "0", "-o", "out.csv") == (0, sentence, "")
     out = read()
     assert list(out.columns) == [
         "source",
@@ -53,7 +53,7 @@ def test_the_columns_of_the_input_stay_as_they_were_written(new, call):
 def test_each_context_at_once(new, call):
     assert call("predict", "model", new, "--each", "-o", "out.csv") == (
         0,
-        "The answers to 3 rows are in 'out.csv'.\n",
+        "The predictions for 3 rows are in 'out.csv'.\n",
         "",
     )
     out = read()
@@ -63,9 +63,13 @@ def test_each_context_at_once(new, call):
     )
 
 
-def test_the_context_that_labelled_rows_tell(new, call):
-    told = "The answers to 3 rows are in 'out.csv': 1 in context 0, 2 in context 1.\n"
-    assert call("predict", "model", new, "--support", "few.csv", "-o", "out.csv") == (0, told, "")
+def test_labelled_rows_identify_the_context(new, call):
+    sentence = "The predictions for 3 rows are in 'out.csv': 1 in context 0, 2 in context 1.\n"
+    assert call("predict", "model", new, "--support", "few.csv", "-o", "out.csv") == (
+        0,
+        sentence,
+        "",
+    )
     out = read()
     assert out["context"].tolist() == ["1", "1", "0"]
     np.testing.assert_allclose(out["prediction"].astype(float), [-1.5, 0.5, 2.0], atol=0.15)
@@ -80,14 +84,14 @@ def test_the_context_that_labelled_rows_tell(new, call):
                      "fit again with more such rows."),
     ],
 )  # fmt: skip
-def test_a_context_that_labelled_rows_do_not_tell(new, call, few, warning):
+def test_labelled_rows_that_do_not_identify_a_context(new, call, few, warning):
     pandas.DataFrame({"dose": 0.0, "effect": few}).to_csv("few.csv", index=False)
     code, out, err = call("predict", "model", new, "--support", "few.csv", "-o", "out.csv")
     assert (code, err) == (0, f"Warning: {warning}\n")
-    assert out.startswith("The answers to 3 rows are in 'out.csv'")
+    assert out.startswith("The predictions for 3 rows are in 'out.csv'")
 
 
-def test_the_contexts_of_training(table, call):
+def test_known_groups_use_their_training_context(table, call):
     assert call("predict", "model", "table.csv", "--by-group", "-o", "out.parquet")[0] == 0
     out = pandas.read_parquet("out.parquet")
     assert out["context"].tolist() == [
@@ -98,26 +102,26 @@ def test_the_contexts_of_training(table, call):
     np.testing.assert_allclose(out["prediction"], make_table()["effect"], atol=0.4)
 
 
-def test_one_context_needs_no_hint(new, call):
+def test_one_context_needs_no_option(new, call):
     TableModel("effect", "source", contexts=1, local_model="linear").fit(make_table()).save("model")
     assert call("predict", "model", new, "-o", "out.csv") == (
         0,
-        "The answers to 3 rows are in 'out.csv'.\n",
+        "The predictions for 3 rows are in 'out.csv'.\n",
         "",
     )
     assert set(read()["context"]) == {"0"}
 
 
-def test_on_how_many_rows_the_contexts_give_different_labels(new, call):
+def test_rows_on_which_the_contexts_disagree_are_counted(new, call):
     frame = make_table().assign(verdict=lambda table: np.where(table["effect"] > 0, "good", "bad"))
     TableModel("verdict", "source", contexts=2, local_model="linear", features=["dose"]).fit(
         frame
     ).save("model")
-    told = "The answers to 3 rows are in 'out.csv'; the contexts disagree on 3 of them.\n"
-    assert call("predict", "model", new, "--each", "-o", "out.csv") == (0, told, "")
+    sentence = "The predictions for 3 rows are in 'out.csv'; the contexts disagree on 3 of them.\n"
+    assert call("predict", "model", new, "--each", "-o", "out.csv") == (0, sentence, "")
 
 
-def test_columns_of_our_names_are_kept_and_ours_get_others(new, call):
+def test_a_name_that_is_taken_gets_a_prefix(new, call):
     frame = pandas.read_csv(new).assign(context="mine", prediction=5)
     frame.to_csv(new, index=False)
     call("predict", "model", new, "--context", "0", "-o", "out.csv")
@@ -146,8 +150,8 @@ def test_probabilities_of_labels(new, call):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ([], f"The model has 2 contexts; say in which to answer: {WAYS}."),
-        (["--each", "--context", "0"], f"Give only one of {WAYS}."),
+        ([], f"The model has 2 contexts; choose how to predict: {WAYS_TO_PREDICT}."),
+        (["--each", "--context", "0"], f"Give only one of {WAYS_TO_PREDICT}."),
         (["--context", "2"], "There is no context 2; the model has 2, numbered from 0."),
         (["--by-group"], "Groups 'new A', 'new B' were not there in training; "
                          "give a few labelled rows of each with --support, or ask --each context."),
@@ -160,19 +164,19 @@ def test_probabilities_of_labels(new, call):
         (["--each", "-o", "few.csv/out.csv"], "Cannot write into 'few.csv': it is a file, and a folder is needed."),
     ],
 )  # fmt: skip
-def test_refused_in_one_sentence_with_nothing_left_behind(new, call, arguments, sentence):
+def test_errors_are_one_sentence_and_leave_no_files(new, call, arguments, sentence):
     arguments = arguments if "-o" in arguments else [*arguments, "-o", "out.csv"]
     assert call("predict", "model", "new.csv", *arguments) == (2, "", f"leaflearn: {sentence}\n")
     assert sorted(os.listdir(new.parent)) == ["few.csv", "model", "new.csv", "table.csv"]
 
 
-def test_a_column_that_is_missing_in_the_new_table(new, call):
+def test_a_missing_column(new, call):
     new.write_text("source,dosis\na,1\n")
     sentence = "leaflearn: There is no column 'dose' in 'new.csv'; did you mean 'dosis'? There are: 'source', 'dosis'.\n"
     assert call("predict", "model", new, "--each", "-o", "out.csv") == (2, "", sentence)
 
 
-def test_interrupted_it_leaves_the_old_answers(new, call, monkeypatch):
+def test_an_interrupted_run_keeps_the_old_file(new, call, monkeypatch):
     (new.parent / "out.csv").write_text("old")
 
     def interrupt(*arguments):
@@ -188,7 +192,7 @@ def test_interrupted_it_leaves_the_old_answers(new, call, monkeypatch):
     assert sorted(os.listdir(new.parent)) == ["few.csv", "model", "new.csv", "out.csv", "table.csv"]
 
 
-def test_a_full_disk_leaves_the_old_answers(new, call, small_disk):
+def test_a_full_disk_keeps_the_old_file(new, call, small_disk):
     (small_disk / "out.csv").write_text("old")
     pandas.DataFrame({"source": "a", "dose": np.arange(20_000.0)}).to_csv(new, index=False)
     code, out, err = call("predict", "model", new, "--each", "-o", small_disk / "out.csv")

@@ -1,4 +1,4 @@
-"""`leaflearn reproduce` and `results`: from one command to tables and figures, with nothing done twice."""
+"""`leaflearn reproduce` and `results`: tables and figures, without repeated runs."""
 
 import io
 import json
@@ -41,31 +41,29 @@ def finished(folder):
 
 
 @pytest.mark.parametrize("name", OF_EACH_KIND)
-def test_one_of_each_kind_runs_to_its_end(no_data, capsys, name):
+def test_one_experiment_of_each_kind_runs(no_data, capsys, name):
     folder = no_data / "results"
     assert run(["reproduce", name, "--scale", "smoke", "-o", str(folder)]) == 0
-    told = capsys.readouterr().out
-    assert "; this took 0." in told
-    assert re.search(r"All runs in them learnt for 0\.\d\d hours\.", told)
+    output = capsys.readouterr().out
+    assert "; this took 0." in output
+    assert re.search(r"All runs in them trained for 0\.\d\d hours\.", output)
     written = {path.name for path in folder.iterdir()}
     assert written >= {f"{name}-smoke.{ending}" for ending in ("md", "csv", "tex")}
     assert {path for path in written if path.endswith(("png", "gif"))} == set(OF_EACH_KIND[name])
-    for picture in OF_EACH_KIND[name]:
-        assert Image.open(io.BytesIO((folder / picture).read_bytes())).size[0] > 300
+    for image in OF_EACH_KIND[name]:
+        assert Image.open(io.BytesIO((folder / image).read_bytes())).size[0] > 300
     assert run(["results", name, "--folder", str(folder)]) == 0
     assert (folder / f"{name}-smoke.md").read_text() in capsys.readouterr().out
 
 
 @pytest.mark.slow
-def test_every_experiment_runs_to_its_end_without_any_data_file(no_data):
+def test_every_experiment_runs_without_data_files(no_data):
     folder = no_data / "results"
     assert run(["reproduce", "--scale", "smoke", "-o", str(folder), "--jobs", "2"]) == 0
     assert {name for name in spec_names() if not (folder / f"{name}-smoke.md").exists()} == set()
 
 
-def test_what_is_done_is_not_done_again_and_the_list_says_what_is_left(
-    no_data, capsys, monkeypatch
-):
+def test_finished_runs_are_not_repeated_and_the_list_counts_the_rest(no_data, capsys, monkeypatch):
     arguments = [
         "reproduce",
         "table-identifiability",
@@ -84,7 +82,7 @@ def test_what_is_done_is_not_done_again_and_the_list_says_what_is_left(
     assert "table-identifiability       0 runs left" in capsys.readouterr().out
 
 
-def test_some_rows_and_columns_alone_can_be_run(no_data, capsys):
+def test_selected_rows_and_columns_can_be_run(no_data, capsys):
     arguments = [
         "reproduce",
         "table-identifiability",
@@ -103,7 +101,7 @@ def test_some_rows_and_columns_alone_can_be_run(no_data, capsys):
     ) == [("leaf", 2), ("leaf-em", 2)]
 
 
-def test_a_page_is_written_from_what_was_run(no_data, capsys, monkeypatch):
+def test_a_page_is_written_from_the_runs(no_data, capsys, monkeypatch):
     monkeypatch.chdir(no_data)
     assert run(["reproduce", "table-identifiability", "--scale", "smoke", "-o", "results"]) == 0
     for record in finished(no_data / "results"):  # as if it had been run at another scale
@@ -131,15 +129,15 @@ def test_a_page_is_written_from_what_was_run(no_data, capsys, monkeypatch):
         ),
         (
             ["results", "--folder", "nowhere"],
-            "leaflearn: There is no folder 'nowhere'; name one that `leaflearn reproduce` wrote into with",
+            "leaflearn: There is no folder 'nowhere'; pass one written by `leaflearn reproduce` as --folder.",
         ),
         (
             ["results", "table1", "--folder", "."],
-            "leaflearn: Nothing that was asked for was run in '.'; run it with `leaflearn reproduce`.",
+            "leaflearn: There are no results of this in '.'; run it with `leaflearn reproduce`.",
         ),
     ],
 )
-def test_what_cannot_be_is_one_sentence(no_data, capsys, monkeypatch, arguments, sentence):
+def test_errors_are_one_sentence(no_data, capsys, monkeypatch, arguments, sentence):
     monkeypatch.chdir(no_data)
     assert run(arguments) == 2
     assert capsys.readouterr().err.startswith(sentence)
@@ -151,7 +149,7 @@ def test_missing_data_is_one_sentence_and_leaves_no_result(no_data, capsys):
     assert finished(no_data / "results") == []
 
 
-def test_a_run_that_fails_does_not_end_the_others(no_data, capsys, monkeypatch):
+def test_a_failed_run_does_not_stop_the_others(no_data, capsys, monkeypatch):
     learn = learning_run._learn
 
     def fail(folder, settings):
@@ -173,16 +171,16 @@ def test_a_run_that_fails_does_not_end_the_others(no_data, capsys, monkeypatch):
         )
         == 2
     )
-    told = capsys.readouterr()
-    assert told.err.startswith(
-        "leaflearn: 2 runs could not be done, and will be tried again next time. two-lines-leaf-0-"
+    output = capsys.readouterr()
+    assert output.err.startswith(
+        "leaflearn: 2 runs failed and will be repeated next time. two-lines-leaf-0-"
     )
-    assert told.err.endswith(": The cable is out.\n")
-    assert "| groups of 1 | LEAF-EM | 1 |" in told.out
+    assert output.err.endswith(": The cable is out.\n")
+    assert "| groups of 1 | LEAF-EM | 1 |" in output.out
     assert len(finished(no_data / "results")) == 6
 
 
-def test_real_recordings_are_left_out_where_they_are_not_here(no_data, capsys):
+def test_settings_without_their_data_are_left_out(no_data, capsys):
     arguments = [
         "reproduce",
         "table-gas",
@@ -194,11 +192,11 @@ def test_real_recordings_are_left_out_where_they_are_not_here(no_data, capsys):
         str(no_data / "results"),
     ]
     assert run(arguments) == 0
-    told = "Left out: 'gas mixtures' of table-gas, because the files of gas-mixtures are not here; `leaflearn data get gas-mixtures`.\n"
-    assert capsys.readouterr().out.endswith(told)
+    output = "Left out: 'gas mixtures' of table-gas, because the files of gas-mixtures are missing; get them with `leaflearn data get gas-mixtures`.\n"
+    assert capsys.readouterr().out.endswith(output)
 
 
-def test_stand_ins_are_named_and_no_published_number_stands_beside_them(no_data, capsys):
+def test_stand_ins_are_named_and_shown_without_published_numbers(no_data, capsys):
     folder = no_data / "results"
     assert (
         run(
@@ -206,10 +204,10 @@ def test_stand_ins_are_named_and_no_published_number_stands_beside_them(no_data,
         )
         == 0
     )
-    told = capsys.readouterr().out
-    assert "**Colored MNIST (a stand-in)**" in told
-    assert "colored-digits in place of colored-mnist" in told
-    assert "| paper |" not in told
+    output = capsys.readouterr().out
+    assert "**Colored MNIST (a stand-in)**" in output
+    assert "colored-digits in place of colored-mnist" in output
+    assert "| paper |" not in output
     lines = (folder / "table1-smoke.csv").read_text().splitlines()
     assert lines[0].startswith(
         "experiment,scale,setting,method,errors by,domain,unit,seeds,mean,deviation,published,"
@@ -220,7 +218,7 @@ def test_stand_ins_are_named_and_no_published_number_stands_beside_them(no_data,
 
 @pytest.fixture
 def own_method():
-    """The example, and the table of methods as it was when the test is over."""
+    """The example; the registered methods are restored after the test."""
     before = dict(METHODS)
     yield Path(__file__).parents[2] / "examples" / "own_method.py"
     for name in set(METHODS) - set(before):
@@ -230,7 +228,7 @@ def own_method():
 
 
 @pytest.mark.parametrize("n_jobs", ["1", pytest.param("2", marks=pytest.mark.slow)])
-def test_a_method_of_ones_own_stands_in_the_tables(no_data, capsys, own_method, n_jobs):
+def test_a_user_method_is_in_the_tables(no_data, capsys, own_method, n_jobs):
     arguments = [
         "reproduce",
         "fig-parameters",
@@ -245,12 +243,12 @@ def test_a_method_of_ones_own_stands_in_the_tables(no_data, capsys, own_method, 
     assert "**leaf-careless**\n\n| setting | errors by | seeds |" in capsys.readouterr().out
 
 
-def test_a_file_without_a_method_is_one_sentence(no_data, capsys):
+def test_a_file_without_a_method_is_rejected(no_data, capsys):
     empty = no_data / "empty.py"
     empty.write_text("")
     assert run(["reproduce", "table2", "--also", str(empty)]) == 2
-    told = f"leaflearn: '{empty}' registers no method; decorate a class with `@register(NAME)` from leaflearn.benchmark.methods.\n"
-    assert capsys.readouterr().err == told
+    output = f"leaflearn: '{empty}' registers no method; decorate a class with `@register(NAME)` from leaflearn.benchmark.methods.\n"
+    assert capsys.readouterr().err == output
     assert run(["reproduce", "table2", "--also", str(no_data / "missing.py")]) == 2
     assert (
         capsys.readouterr().err

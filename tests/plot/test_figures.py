@@ -1,4 +1,4 @@
-"""The figures hold what they should. How they look is for eyes: `leaflearn demo` draws them all."""
+"""What the figures contain; `leaflearn demo` draws all of them for a visual check."""
 
 import matplotlib
 import numpy as np
@@ -12,18 +12,18 @@ X = np.linspace(-1.0, 1.0, 9)
 POINTS = (np.array([-0.5, 0.5]), np.array([0.1, 0.2]))
 NAMES = ["up", "down"]
 TRUTH = Panel("Truth", np.stack([X, -X], axis=1), [0, 1])
-AVERAGE = Panel("One model", 0 * X[:, None], [-1])
+AVERAGE = Panel("Pooled", 0 * X[:, None], [-1])
 FOUND = Panel("Found", np.stack([-X, X], axis=1), [1, 0], point_domains=np.array([1, 0]))
 
 
-def test_curves_have_a_panel_for_every_learner_and_a_line_for_every_model():
+def test_curves_have_a_panel_per_learner_and_a_line_per_model():
     figure = plot_curves(X, POINTS, [TRUTH, AVERAGE, FOUND], NAMES)
-    assert [axes.get_title(loc="left") for axes in figure.axes] == ["Truth", "One model", "Found"]
+    assert [axes.get_title(loc="left") for axes in figure.axes] == ["Truth", "Pooled", "Found"]
     assert [len(axes.lines) for axes in figure.axes] == [2, 1, 2]
     assert figure.axes[2].lines[0].get_ydata() == pytest.approx(-X)
 
 
-def test_a_colour_stands_for_a_domain_whatever_the_order_of_the_models():
+def test_colours_follow_the_domains_not_the_order_of_the_models():
     figure = plot_curves(X, POINTS, [TRUTH, FOUND, AVERAGE], NAMES)
     truth, found, average = ([line.get_color() for line in axes.lines] for axes in figure.axes)
     assert truth == [PALETTE[0], PALETTE[1]]
@@ -41,13 +41,13 @@ def test_points_are_grey_until_they_are_allocated():
     assert figure.axes[0].collections[0].get_offsets().tolist() == [[-0.5, 0.1], [0.5, 0.2]]
 
 
-def test_the_legend_names_domains_data_and_the_one_model_where_there_is_one():
+def test_the_legend_names_the_domains_the_pooled_model_and_the_data():
     with_average = plot_curves(X, POINTS, [TRUTH, AVERAGE], NAMES).legends[0]
     without = plot_curves(X, POINTS, [TRUTH, FOUND], NAMES).legends[0]
     assert [text.get_text() for text in with_average.texts] == [
         "up",
         "down",
-        "one model for all",
+        "pooled model",
         "data",
     ]
     assert [text.get_text() for text in without.texts] == ["up", "down", "data"]
@@ -70,10 +70,10 @@ def test_allocation_names_the_domains_in_the_middle_of_their_groups():
     stripes, line = figure.axes
     assert [label.get_text() for label in stripes.get_yticklabels()] == NAMES
     assert stripes.get_yticks().tolist() == [2.0, 4.5]
-    assert line.get_title(loc="left") == "Groups in the right context: 80.0% in the end"
+    assert line.get_title(loc="left") == "Groups in the right context: 80.0% at the end"
 
 
-def test_answers_mark_what_is_wrong():
+def test_wrong_answers_are_marked():
     answers = np.array([["7", "red"], ["1", "blue"], ["3", "red"]])
     truths = np.array([["7", "red"], ["7", "blue"], ["3", "pink"]])
     figure = plot_answers(np.zeros((3, 3, 8, 8)), answers, truths, ["digit", "color"], n_columns=2)
@@ -81,10 +81,10 @@ def test_answers_mark_what_is_wrong():
     assert texts[0] == [("7", "normal"), ("red", "normal")]
     assert texts[1] == [("1, not 7", "bold"), ("blue", "normal")]
     assert texts[2] == [("3", "normal"), ("red, not pink", "bold")]
-    assert figure.get_suptitle() == "What each context answers: digit, then color (2 of 6 wrong)"
+    assert figure.get_suptitle() == "Predictions of each context: digit, color (2 of 6 wrong)"
 
 
-def test_answers_show_the_picture_the_right_way_round():
+def test_images_are_not_flipped():
     image = np.zeros((3, 2, 2))
     image[0, 0, 1] = 1.0  # red, top right
     figure = plot_answers(image[None], np.array([["a"]]), np.array([["a"]]), ["letter"])
@@ -93,7 +93,7 @@ def test_answers_show_the_picture_the_right_way_round():
     assert shown[1, 0].tolist() == [0.0, 0.0, 0.0]
 
 
-def test_fonts_are_large_and_the_users_settings_stay(monkeypatch):
+def test_fonts_are_large_and_settings_of_the_user_are_kept(monkeypatch):
     monkeypatch.setitem(matplotlib.rcParams, "font.size", 7.0)
     figure = plot_curves(X, POINTS, [TRUTH], NAMES, n_columns=1)
     assert figure.axes[0].xaxis.label.get_size() >= 14

@@ -1,4 +1,4 @@
-"""Colours: enough of them, all different, none taken twice before all are used."""
+"""The colours are distinct and repeat only after all are used."""
 
 import matplotlib
 import pytest
@@ -6,7 +6,7 @@ import pytest
 from leaflearn.plot.style import FAINT, INK, PALETTE, color_of, styled
 
 
-def test_every_colour_is_a_different_one():
+def test_all_colours_differ():
     assert len({*PALETTE, INK, FAINT}) == len(PALETTE) + 2
 
 
@@ -16,7 +16,7 @@ def test_colours_repeat_only_after_the_last():
     assert color_of(-1) == INK
 
 
-def test_settings_come_back_even_after_an_error():
+def test_settings_are_restored_after_an_error():
     before = matplotlib.rcParams["font.size"]
 
     @styled

@@ -1,4 +1,4 @@
-"""The report tells what was found, in the user's own columns, shows every name as text, and needs nothing but itself."""
+"""The report describes the model in the user's columns, shows names as text, and is one file."""
 
 import base64
 import copy
@@ -13,10 +13,9 @@ import numpy as np
 import pandas
 import pytest
 
+from leaflearn.report.advice import Origin
 from leaflearn.report.model_report import render_report, write_report
-from leaflearn.report.notices import collect_notices
-from leaflearn.report.origin import Origin
-from leaflearn.report.safe_text import plain
+from leaflearn.report.rendering import plain
 from leaflearn.tabular.table_model import TableModel
 from report_models import DOSE, EFFECT, GROUP, KINDS, NASTY, fit_label, fit_quantity
 
@@ -25,16 +24,16 @@ HEADINGS = [
     "The contexts",
     "Where the contexts disagree",
     "The groups",
-    "How it was learnt",
+    "How it was fitted",
     "How many contexts",
     "Warnings",
-    "How to do it again",
+    "How to reproduce it",
 ]
 VOID = {"meta", "img", "input"}
 
 
 class Page(HTMLParser):
-    """The elements of a page as a browser would see them, and the text between them; tags must close in order."""
+    """The elements and texts of a page as a browser would see them; tags must close in order."""
 
     def __init__(self, text):
         super().__init__(convert_charrefs=True)
@@ -103,12 +102,12 @@ def page(request):
 def read_groups(page):
     return json.loads(
         re.search(
-            r"<script type='application/json' id='group-data'>(.*?)</script>", page, re.DOTALL
+            r'<script type="application/json" id="group-data">(.*?)</script>', page, re.DOTALL
         ).group(1)
     )
 
 
-# ---- what it tells -----------------------------------------------------------------------------------------------------------------------
+# ---- what it shows -------------------------------------------------------------------------------
 
 
 def test_sections_come_in_order_under_one_title(page):
@@ -120,24 +119,26 @@ def test_sections_come_in_order_under_one_title(page):
     assert all(after <= before + 1 for before, after in pairwise(levels))
 
 
-def test_it_tells_how_many_how_sure_and_what_one_model_would_do(tame, tame_page):
+def test_it_shows_the_number_of_contexts_their_certainty_and_the_errors(tame, tame_page):
     model, words = tame[0], Page(tame_page).words
     assert "2 contexts were found in 12 groups (by site , 120 rows)." in words
     assert "Contexts 2 with 7 and 5 groups" in words
-    assert "Sure 100 % of the groups are at least 90 % sure of their context" in words
+    assert (
+        "Sure 100 % of the groups are in their context with a probability of at least 90 %" in words
+    )
     smaller = round(100 * (1 - model.errors_.contexts / model.errors_.one_model))
     assert (
-        f"With the contexts the error is {smaller} % smaller than that of one model for all (95 % interval: "
-        in words
+        f"With the contexts the error is {smaller} % smaller than that of a pooled model (95 % "
+        f"interval: " in words
     )
     low, high = model.errors_.contexts_interval
-    assert f"typical error of a new answer 95 % interval: {low:.3g} to {high:.3g}" in words
-    assert f"Measured on {model.errors_.n_rows} rows that were held out inside the groups" in words
+    assert f"typical error of a prediction 95 % interval: {low:.3g} to {high:.3g}" in words
+    assert f"Measured on {model.errors_.n_rows} rows that were held out within the groups" in words
 
 
-def test_it_says_in_words_how_contexts_differ_along_the_telling_column(tame_page):
+def test_it_describes_how_contexts_differ_along_the_informative_column(tame_page):
     words = Page(tame_page).words
-    assert "The charts are of the columns along which the contexts part most, dose first." in words
+    assert "The charts show the columns on which the contexts differ most, dose first." in words
     assert re.search(
         r"effect rises along dose , from -[\d.]+ \(at [\d.]+\) to [\d.]+ \(at [\d.]+\)\.", words
     )
@@ -146,7 +147,7 @@ def test_it_says_in_words_how_contexts_differ_along_the_telling_column(tame_page
     )
 
 
-def test_examples_are_rows_of_the_table_with_the_answers_that_predict_gives(tame, tame_page):
+def test_examples_are_rows_of_the_table_with_the_predictions_of_each_context(tame, tame_page):
     model, table = tame
     rows = re.findall(
         r"<tr>(.*?)</tr>",
@@ -166,7 +167,7 @@ def test_examples_are_rows_of_the_table_with_the_answers_that_predict_gives(tame
         assert re.findall(r"<strong><bdi>(.*?)</bdi></strong>", row) == [[first, second][own]]
 
 
-def test_the_groups_are_those_of_the_model_with_the_least_sure_first(tame, tame_page):
+def test_the_groups_are_those_of_the_model_with_the_least_certain_first(tame, tame_page):
     listed, estimator = read_groups(tame_page), tame[0].estimator_
     assert listed["margin"] == sorted(listed["margin"])
     assert sorted(listed["group"]) == sorted(estimator.groups_.tolist())
@@ -178,8 +179,8 @@ def test_the_groups_are_those_of_the_model_with_the_least_sure_first(tame, tame_
 def test_without_the_table_there_are_curves_but_no_examples(tame, tame_page):
     alone, with_table = Page(render_report(tame[0], None, Origin())), Page(tame_page)
     assert (
-        "Write this page with the training table to see rows on which the contexts answer most differently."
-        in alone.words
+        "Write this page with the training table to see rows on which the predictions of the "
+        "contexts differ most." in alone.words
     )
     assert len(alone.of("svg")) > 5
     assert sum(a.get("id") == "curve-0-title" for a in alone.of("title")) == 1
@@ -187,39 +188,42 @@ def test_without_the_table_there_are_curves_but_no_examples(tame, tame_page):
     assert "Rows on which the contexts disagree" in with_table.words
 
 
-def test_a_model_that_kept_no_rows_says_what_to_do(tame):
+def test_a_model_without_stored_rows_says_what_to_do(tame):
     model = copy.copy(tame[0])
     model.estimator_ = copy.copy(model.estimator_)
     model.estimator_.replay_buffer_ = None
     words = Page(render_report(model, None, Origin())).words
     assert (
-        "The model keeps none of its training rows. Write this page with the training table to see where the contexts part."
-        in words
+        "The model stores none of its training rows. Write this page with the training table to "
+        "see "
+        "where the contexts differ." in words
     )
 
 
-def test_one_context_is_told_as_such():
+def test_one_context_is_reported_as_such():
     table = pandas.DataFrame(
         {"site": np.repeat(np.arange(8), 5), "dose": np.linspace(0.0, 1.0, 40)}
     )
     table["effect"] = 2.0 * table["dose"]
     model = TableModel("effect", "site", contexts=1, local_model="linear").fit(table)
     found = Page(render_report(model, table, Origin()))
-    assert "One context was asked for in 8 groups" in found.words
-    assert "What the answer depends on" in found.text_of("h2")
+    assert "One context was requested for 8 groups" in found.words
+    assert "What the prediction depends on" in found.text_of("h2")
     assert "Use it like any model:" in found.words
     assert "Examples" not in found.text_of("h3")
 
 
-def test_the_table_of_the_fit_is_known_again_and_another_is_noticed(tame, tame_page):
+def test_the_table_of_the_fit_is_recognized_and_another_is_reported(tame, tame_page):
     model, table = tame
-    assert "The table of this page has the same." in Page(tame_page).words
+    assert "The table of this page has the same fingerprint." in Page(tame_page).words
     words = Page(render_report(model, table[:60], Origin())).words
-    assert "The table of this page has another." in words
-    assert "is not the one that the model was fitted to: their fingerprints differ." in words
+    assert "The table of this page has a different fingerprint." in words
+    assert (
+        "with a different table than the model was fitted to: their fingerprints differ." in words
+    )
 
 
-def test_warnings_of_the_data_and_doubts_of_the_fit_come_with_advice(tame):
+def test_warnings_about_the_data_and_the_fit_are_shown(tame):
     model, table = copy.copy(tame[0]), tame[1].copy()
     model.estimator_ = copy.copy(model.estimator_)
     model.estimator_.converged_ = False
@@ -229,70 +233,13 @@ def test_warnings_of_the_data_and_doubts_of_the_fit_come_with_advice(tame):
         "The target 'effect' is missing in 2 of 120 rows, which were left out. Check these cells"
         in found.words
     )
-    assert "The fit: The checks at the end of the fit speak against the contexts" in found.words
-    assert "The fit has doubts about itself." in found.words
-
-
-def test_warnings_that_the_model_has_kept_stand_in_for_the_general_one(tame):
-    model = copy.copy(tame[0])
-    model.estimator_ = copy.copy(model.estimator_)
-    model.estimator_.converged_ = False
-    model.warnings_ = [
-        "The contexts may not be the right ones. 3 contexts explain unseen rows clearly better than 2; raise --contexts."
-    ]
-    words = Page(render_report(model, None, Origin())).words
-    assert "3 contexts explain unseen rows clearly better than 2; raise --contexts." in words
-    assert "The checks at the end of the fit" not in words
-
-
-def test_kept_warnings_are_told_once_each_with_the_advice_that_suits_them(tame):
-    model = copy.copy(tame[0])
-    model.warnings_ = [
-        "The fit may not be right. 3 contexts explain unseen rows clearly better than 2; try --contexts 3.",
-        "Straight lines foretell held-out rows better than networks here; try --local-model linear.",
-        "Column 'dose' holds numbers, but 'x' in row 3 is none; it counts as missing.",
-        "Columns were left out: 'day' (the same everywhere).",
-        "Every group in 'site' has one row, and single rows hardly tell contexts apart; group rows that share one.",
-    ]
-    model.group_sizes_ = np.ones_like(model.group_sizes_)
-    notices = {str(notice.what): notice for notice in collect_notices(model, None)}
-    assert len(notices) == 4
-    told = [(notice.is_about_the_fit, str(notice.advice)) for notice in notices.values()]
-    assert told == [
-        (True, "Follow the advice in the sentence, fit again, and write this page anew."),
-        (True, "Follow the advice in the sentence, fit again, and write this page anew."),
-        (False, ""),
-        (False, "Check these cells; if they are what they should be, nothing has to be done."),
-    ]
-
-
-def test_a_warning_of_single_rows_is_a_doubt_where_contexts_were_found_in_them(tame):
-    model = copy.copy(tame[0])
-    model.warnings_ = [
-        "No column of groups was given, so every row is a group of its own; single rows hardly tell contexts apart."
-    ]
-    assert not collect_notices(model, None)[0].is_about_the_fit
-    model.group_sizes_ = np.ones_like(model.group_sizes_)
-    (notice,) = collect_notices(model, None)
-    assert notice.is_about_the_fit
-
-
-def test_who_asked_for_auto_is_not_advised_to(tame):
-    model = copy.copy(tame[0])
-    model.estimator_ = copy.copy(model.estimator_)
-    model.estimator_.converged_ = False
-    advice = {}
-    for model.contexts in (2, "auto"):
-        advice[model.contexts] = collect_notices(model, None)[0].advice
-    assert advice[2].startswith(
-        "Fit again with <code>--contexts auto</code> or another <code>--seed</code> and compare;"
-    )
-    assert advice["auto"].startswith("Fit again with another <code>--seed</code> and compare;")
+    assert "The fit: The diagnostics of the fit contradict the contexts" in found.words
+    assert "The diagnostics contradict the fit." in found.words
 
 
 def test_each_context_has_its_errors_with_intervals(tame, tame_page):
     rows = tame_page.split("Errors on held-out rows: ")[-1].split("</table>")[0]
-    cells = re.findall(r"<td class='number'>(.*?)</td>", rows)
+    cells = re.findall(r'<td class="number">(.*?)</td>', rows)
     parts = tame[0].errors_.by_context
     assert [part.n_groups for part in parts] == [7, 5]
     shown = [
@@ -303,17 +250,17 @@ def test_each_context_has_its_errors_with_intervals(tame, tame_page):
     assert "In brackets: 95 % intervals, as explained above." in Page(tame_page).words
 
 
-def test_the_command_can_be_typed_again(tame):
+def test_the_code_to_fit_the_model_again_is_python_by_default(tame):
     page = Page(render_report(tame[0], None, Origin("my model", "trial.csv")))
     assert (
-        "leaflearn fit trial.csv --target effect --group site --contexts 2 --local-model linear"
-        in page.words
+        "TableModel(target='effect', group='site', contexts=2, local_model='linear', "
+        "features=['dose', 'kind', 'day'], random_state=0).fit(table)" in page.words
     )
-    assert "--features dose,kind,day --seed 0 -o 'my model'" in page.words
+    assert "--" not in page.words
     assert tame[0].estimator_._fingerprint in page.words
 
 
-# ---- what it never does ------------------------------------------------------------------------------------------------------------------
+# ---- what it never does --------------------------------------------------------------------------
 
 
 def test_names_are_text_and_nothing_else(page):
@@ -337,14 +284,14 @@ def test_every_name_can_be_read(page):
     assert {plain(group) for group in NASTY} == set(read_groups(page)["group"])
 
 
-def test_names_that_charts_show_are_unchanged(quantity):
+def test_names_in_charts_are_unchanged(quantity):
     texts = Page(render_report(*quantity, Origin())).text_of("text")
     for text in (DOSE, *KINDS):
         assert any(plain(text, 22) in label or plain(text, 32) in label for label in texts)
 
 
-def test_directions_of_writing_stay_inside_their_names(page):
-    """What turns the direction is shown as a sign; names elsewhere than in a `bdi` are between isolating marks."""
+def test_writing_directions_stay_inside_their_names(page):
+    """Direction marks are visible signs; outside of `bdi`, names are between isolation marks."""
     assert not re.search("[\u200e\u200f\u202a-\u202e\u2066\u2067]", page)
     for tag, text in Page(page).texts:
         if "مجموعة" in text and tag not in ("script", "bdi"):
@@ -361,7 +308,7 @@ def test_the_policy_allows_what_is_there_and_nothing_more(page):
         assert f"{directive} 'sha256-{digest}'" in policy
 
 
-def test_nothing_points_outside(page):
+def test_nothing_refers_to_the_network(page):
     assert not re.search(r"https?:|url\((?!#)|@import|//[a-z]", page.replace("// ", ""))
     found = Page(page)
     for _, attributes in found.elements:
@@ -369,14 +316,16 @@ def test_nothing_points_outside(page):
             assert (attributes.get(key) or "#").startswith(("#", "data:image/png;base64,"))
 
 
-def test_identifiers_are_unique_and_everything_that_points_finds_its_end(page):
+def test_identifiers_are_unique_and_all_references_resolve(page):
     found = Page(page)
     identifiers = [a["id"] for _, a in found.elements if "id" in a]
     assert len(identifiers) == len(set(identifiers))
-    pointed = [word for _, a in found.elements for word in (a.get("aria-labelledby") or "").split()]
-    pointed += [a["href"][1:] for _, a in found.elements if "href" in a]
-    pointed += re.findall(r"url\(#(.*?)\)", page)
-    assert set(pointed) <= set(identifiers)
+    referenced = [
+        word for _, a in found.elements for word in (a.get("aria-labelledby") or "").split()
+    ]
+    referenced += [a["href"][1:] for _, a in found.elements if "href" in a]
+    referenced += re.findall(r"url\(#(.*?)\)", page)
+    assert set(referenced) <= set(identifiers)
 
 
 def test_every_chart_has_a_title_and_a_description(page):
@@ -387,11 +336,11 @@ def test_every_chart_has_a_title_and_a_description(page):
     assert all(text.strip() for text in found.text_of("title", "desc"))
 
 
-# ---- how large it is, and how it is written ----------------------------------------------------------------------------------------------
+# ---- how large it is, and how it is written ------------------------------------------------------
 
 
 def enlarge(model, n_groups, name):
-    """The same model with so many groups."""
+    """The same model with more groups."""
     model = copy.copy(model)
     model.estimator_ = estimator = copy.copy(model.estimator_)
     repeats = -(-n_groups // len(estimator.groups_))
@@ -413,13 +362,13 @@ def test_ten_thousand_groups_stay_below_three_megabytes(tame, name):
     assert len(read_groups(page)["group"]) == 10_000
 
 
-def test_of_more_groups_than_fit_the_least_sure_are_listed(tame):
+def test_of_too_many_groups_the_least_certain_are_listed(tame):
     model = enlarge(tame[0], 25_000, "row {}")
     model.estimator_._scores = (
         np.stack([np.zeros(25_000), np.arange(25_000.0)], axis=1) * model.estimator_._evidence_unit
     )
     page = render_report(model, None, Origin())
-    assert "Of 25,000 groups, the 20,000 least sure ones are listed." in Page(page).words
+    assert "Of 25,000 groups, the 20,000 least certain ones are listed." in Page(page).words
     assert max(read_groups(page)["margin"]) == pytest.approx(19_999, rel=1e-3)
 
 
@@ -428,7 +377,7 @@ def test_the_same_model_and_table_give_the_same_page(tame, tame_page, tmp_path):
     assert (tmp_path / "report.html").read_bytes() == tame_page.encode()
 
 
-def test_a_table_that_cannot_be_of_the_model_is_refused_and_the_old_page_stays(tame, tmp_path):
+def test_a_table_that_does_not_fit_the_model_is_rejected_and_the_old_page_stays(tame, tmp_path):
     path = tmp_path / "report.html"
     path.write_text("old")
     with pytest.raises(
@@ -442,7 +391,7 @@ def test_a_table_that_cannot_be_of_the_model_is_refused_and_the_old_page_stays(t
     assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
 
 
-def test_it_warns_of_nothing_by_itself(quantity, tmp_path):
+def test_it_gives_no_warnings(quantity, tmp_path):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         write_report(*quantity, tmp_path / "report.html")

@@ -1,4 +1,4 @@
-"""The page is whole HTML, carries its pictures inside, and shows text as text."""
+"""The page is complete HTML, contains its images, and shows text as text."""
 
 import base64
 from html.parser import HTMLParser
@@ -6,21 +6,21 @@ from html.parser import HTMLParser
 import pytest
 from matplotlib.figure import Figure
 
-from leaflearn.report.page import Picture, Section, render_page, to_png
+from leaflearn.report.page import Image, Section, render_page, to_png
 
-PICTURE = Picture("a.png", b"\x89PNG not really", 'A "caption" with <marks>')
+IMAGE = Image("a.png", b"\x89PNG not really", 'A "caption" with <marks>')
 SECTION = Section(
     "Head & shoulders",
     "Why.",
-    "What came of it.",
+    "The finding.",
     [("learner", "up"), ("LEAF", "0.1 < 0.2")],
-    "Of what.",
-    [PICTURE],
+    "The unit.",
+    [IMAGE],
 )
 
 
 class Outline(HTMLParser):
-    """Checks that tags close in order and keeps what they hold."""
+    """Check that tags close in order, and collect the contents of cells."""
 
     VOID = {"meta", "img"}
 
@@ -55,13 +55,13 @@ def test_tags_are_balanced_and_the_table_is_there(page):
     assert outline.cells == ["learner", "up", "LEAF", "0.1 < 0.2"] * 2
 
 
-def test_pictures_are_inside_with_a_description(page):
+def test_images_are_inside_with_a_description(page):
     images = Outline(page).images
     assert len(images) == 2
     kind, data = images[0]["src"].split(",")
     assert kind == "data:image/png;base64"
-    assert base64.b64decode(data) == PICTURE.png
-    assert images[0]["alt"] == PICTURE.caption
+    assert base64.b64decode(data) == IMAGE.png
+    assert images[0]["alt"] == IMAGE.caption
 
 
 def test_text_is_escaped(page):
@@ -70,7 +70,7 @@ def test_text_is_escaped(page):
     assert "<marks>" not in page
 
 
-def test_it_needs_nothing_from_elsewhere_and_suits_phones_and_the_dark(page):
+def test_it_loads_nothing_and_adapts_to_phones_and_the_dark_theme(page):
     assert "http" not in page
     assert 'name="viewport"' in page
     assert "prefers-color-scheme: dark" in page

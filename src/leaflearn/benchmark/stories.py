@@ -9,8 +9,7 @@ import numpy as np
 
 from leaflearn.benchmark.comparison import Comparison
 from leaflearn.plot.figures import Panel, plot_allocation, plot_answers, plot_curves
-from leaflearn.report.page import Picture as Image
-from leaflearn.report.page import Section, to_png
+from leaflearn.report.page import Image, Section, to_png
 
 LEARNERS = {"ERM": "ERM, pooled model", "LEAF": "LEAF", "oracle": "oracle, given the truth"}
 MIN_AGREEMENT = 0.9  # share of groups in the right context that counts as recovered

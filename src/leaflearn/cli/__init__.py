@@ -1,1 +1,1 @@
-"""The command `leaflearn`: one file a verb."""
+"""The command `leaflearn`: one file per verb; modules with a leading underscore serve several."""

@@ -1,11 +1,10 @@
-"""`leaflearn bench`: measure the library itself on tasks whose truth is known.
+"""`leaflearn bench`: measure the library on tasks with known contexts.
 
-What takes long to import is imported by the command that needs it, so that `leaflearn bench --help` answers at once.
+Slow imports are inside the functions, so that `leaflearn bench --help` is fast.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from leaflearn.cli._text import say_json
 from leaflearn.progress import watch
 
 if TYPE_CHECKING:
@@ -32,36 +32,36 @@ def bench(context: click.Context) -> None:
 
 
 @bench.command()
-@click.option("--tasks", help="Names of tasks, with commas between them.  [default: all]")
+@click.option("--tasks", help="Names of tasks, separated by commas.  [default: all]")
 @click.option(
     "--rules",
     default=RULES_RUN,
     show_default=True,
-    help="Names of rules, with commas between them.",
+    help="Names of rules, separated by commas.",
 )
 @click.option(
     "--seeds",
     type=click.IntRange(min=1),
-    help=f"How many data sets of each task.  [default: {N_SEEDS}]",
+    help=f"The number of data sets per task.  [default: {N_SEEDS}]",
 )
 @click.option(
     "--first-seed",
     default=0,
     show_default=True,
     type=click.IntRange(min=0),
-    help="The seed of the first of them.",
+    help="The seed of the first data set.",
 )
 @click.option(
     "--quick",
     is_flag=True,
-    help=f"About a minute: the tasks {QUICK_TASKS} and {QUICK_SEEDS} seeds, unless others are given.",
+    help=f"Run for about a minute: by default the tasks {QUICK_TASKS} with {QUICK_SEEDS} seeds.",
 )
 @click.option(
     "--jobs",
     default=1,
     show_default=True,
     type=click.IntRange(min=1),
-    help="How many processes, of one thread each.",
+    help="The number of processes, with one thread each.",
 )
 @click.option(
     "-o",
@@ -69,7 +69,7 @@ def bench(context: click.Context) -> None:
     default="leaflearn-recovery",
     show_default=True,
     type=click.Path(path_type=Path),
-    help="Folder to go on in.",
+    help="The folder for the records; a run that is recorded there is not repeated.",
 )
 @click.option(
     "--json", "as_json", is_flag=True, help="Print the summary as JSON instead of a table."
@@ -86,9 +86,11 @@ def recovery(
 ) -> None:
     """Count how often the contexts are recovered.
 
-    Every task is fitted by every rule on new data for each seed. Each run is recorded in FOLDER/records.jsonl as soon as it is done, and
-    what is recorded there is not run again. Where the default misses, an oracle that is told the truth is run too, to see whether it can
-    be done at all. The summary is of all records in the folder, and is written there with two pictures.
+    Every task is fitted by every rule on new data for each seed. Each run is recorded in
+    FOLDER/records.jsonl when it ends, and recorded runs are not repeated. Where the default rule
+    fails, an oracle that sees the true contexts is run as well, to check whether the task can be
+    solved at all. The summary covers all records in the folder; it is written there with two
+    figures.
     """
     from leaflearn.benchmark.recovery.run import RULES
     from leaflearn.benchmark.recovery.suite import Records, run_suite
@@ -106,15 +108,11 @@ def recovery(
     summary = summarize(records.all())
     files = [records.path, *_write(output, summary, records.all())]
     if as_json:
-        click.echo(
-            json.dumps(
-                {"files": list(map(str, files)), "summary": [_as_json(line) for line in summary]},
-                indent=2,
-            )
-        )
+        lines = [_as_json(line) for line in summary]
+        say_json({"files": list(map(str, files)), "summary": lines})
     else:
         _print_table(summary)
-        click.echo(f"Records, summary and pictures are in {output}")
+        click.echo(f"Records, summary and figures are in {output}")
 
 
 def _names(given: str, known: Iterable[str], what: str) -> list[str]:
@@ -156,7 +154,7 @@ def _print_table(summary: Sequence[Summary]) -> None:
         table.add_row(*row[:n_columns], end_section=row[0] != next_row[0])
     console.print(table)
     hidden = (
-        f" The terminal is too narrow for {', '.join(HEAD[n_columns:])}; summary.md has all."
+        f" The terminal is too narrow for {', '.join(HEAD[n_columns:])}; see summary.md."
         if n_columns < len(HEAD)
         else ""
     )
@@ -164,7 +162,7 @@ def _print_table(summary: Sequence[Summary]) -> None:
 
 
 def _count_fitting(widths: Sequence[int], room: int) -> int:
-    """How many columns fit side by side, each with two spaces; the first three always stay."""
+    """The number of columns that fit, each with two spaces; the first three always stay."""
     return max(3, sum(sum(widths[:n]) + 2 * n + 1 <= room for n in range(1, len(widths) + 1)))
 
 

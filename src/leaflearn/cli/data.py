@@ -1,12 +1,11 @@
-"""`leaflearn data`: which data sets there are, where their files lie, how to get them, and what they look like.
+"""`leaflearn data`: list, download, verify and draw the data sets.
 
-What takes long to import is imported by the command that needs it, so that `leaflearn data --help` answers at once.
+Slow imports are inside the functions, so that `leaflearn data --help` is fast.
 """
 
 from __future__ import annotations
 
 import inspect
-import json
 import os
 from difflib import get_close_matches
 from io import BytesIO
@@ -15,35 +14,36 @@ from typing import TYPE_CHECKING
 
 import click
 
+from leaflearn.cli._tables import with_json
+from leaflearn.cli._text import say_json
+
 if TYPE_CHECKING:
     from leaflearn.benchmark.datasets.domains import DomainSet
     from leaflearn.benchmark.datasets.registry import DataSet
     from leaflearn.benchmark.datasets.store import Files
 
 SIMULATED = "gas-mixtures"  # the one data set that can be simulated
-NEEDS_TEX = {"pgf"}  # matplotlib can only write it where TeX is installed
-
-_as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+NEEDS_TEX = {"pgf"}  # a format that matplotlib can write only if TeX is installed
 
 
 @click.group(invoke_without_command=True)
 @click.pass_context
 def data(context: click.Context) -> None:
-    """See which data sets there are, get them, and look at them."""
+    """List the data sets, download them, and look at them."""
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 
 
 @data.command("list")
-@_as_json
+@with_json
 def list_(as_json: bool) -> None:
-    """List the data sets, and say whether their files are there."""
+    """List the data sets and the state of their files."""
     from leaflearn.benchmark.datasets import DATASETS
     from leaflearn.benchmark.datasets.store import data_folder
 
     rows = [_describe(data_set) for data_set in DATASETS.values()]
     if as_json:
-        click.echo(json.dumps({"folder": str(data_folder()), "data_sets": rows}, indent=2))
+        say_json({"folder": str(data_folder()), "data_sets": rows})
     else:
         _print_table(rows)
         click.echo(f"The data folder is {data_folder()}")
@@ -54,10 +54,10 @@ def list_(as_json: bool) -> None:
 @click.option(
     "--simulated",
     is_flag=True,
-    help=f"Write made-up files in the place of the publisher's; only for {SIMULATED}.",
+    help=f"Write simulated files instead of the publisher's; only for {SIMULATED}.",
 )
 def get(name: str, simulated: bool) -> None:
-    """Get the files of the data set NAME from their publisher."""
+    """Download the files of the data set NAME from their publisher."""
     data_set = _find(name)
     if simulated and name != SIMULATED:
         raise click.ClickException(
@@ -69,7 +69,8 @@ def get(name: str, simulated: bool) -> None:
         click.echo(f"The simulated files of {name} are in {_simulate(data_set.files)}")
     elif _simulated_files(data_set):
         raise click.ClickException(
-            f"The files in '{_folder(data_set.files)}' are simulated; delete them first, then get the publisher's."
+            f"The files in '{_folder(data_set.files)}' are simulated; delete them first, then get "
+            "the publisher's."
         )
     else:
         from leaflearn.benchmark.datasets import fetching
@@ -79,12 +80,12 @@ def get(name: str, simulated: bool) -> None:
 
 @data.command()
 @click.argument("name")
-@_as_json
+@with_json
 def verify(name: str, as_json: bool) -> None:
     """Check that the files of the data set NAME are the publisher's.
 
-    Says of every file whether it is right, there (no checksum of it is published), simulated, wrong or missing, and fails where one is
-    wrong or missing.
+    Prints the state of every file: right, there (no checksum is published), simulated, wrong or
+    missing. Fails if a file is wrong or missing.
     """
     from leaflearn.benchmark.datasets import store
 
@@ -96,16 +97,8 @@ def verify(name: str, as_json: bool) -> None:
         else store.verify(files) | dict.fromkeys(_simulated_files(data_set), "simulated")
     )
     if as_json:
-        click.echo(
-            json.dumps(
-                {
-                    "name": name,
-                    "folder": None if files is None else str(_folder(files)),
-                    "files": found,
-                },
-                indent=2,
-            )
-        )
+        folder = None if files is None else str(_folder(files))
+        say_json({"name": name, "folder": folder, "files": found})
     elif files is None:
         click.echo(f"{name} is built in: there is nothing to verify.")
     else:
@@ -117,7 +110,7 @@ def verify(name: str, as_json: bool) -> None:
 
 @data.command()
 @click.argument("name", required=False)
-@_as_json
+@with_json
 def where(name: str | None, as_json: bool) -> None:
     """Print the data folder, or the folder of the data set NAME."""
     from leaflearn.benchmark.datasets.store import data_folder
@@ -128,7 +121,10 @@ def where(name: str | None, as_json: bool) -> None:
         if files is None:
             raise click.ClickException(f"{name} is built in: it has no folder.")
         folder = _folder(files)
-    click.echo(json.dumps({"folder": str(folder)}, indent=2) if as_json else str(folder))
+    if as_json:
+        say_json({"folder": str(folder)})
+    else:
+        click.echo(str(folder))
 
 
 @data.command()
@@ -137,30 +133,30 @@ def where(name: str | None, as_json: bool) -> None:
     "-o",
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="The picture.  [default: NAME.png]",
+    help="The file to draw into.  [default: NAME.png]",
 )
 @click.option(
     "--seed",
     default=0,
     show_default=True,
     type=click.IntRange(min=0),
-    help="Seed of the choice of examples.",
+    help="The seed of the choice of examples.",
 )
 def show(name: str, output: Path | None, seed: int) -> None:
-    """Draw examples of NAME with the answers of its domains."""
+    """Draw examples of the data set NAME with the labels of its domains."""
     from leaflearn.benchmark.figures.sheet import draw_sheet
     from leaflearn.persistence.atomic_files import make_folder, write_file
 
     data_set, path = _find(name), output or Path(f"{name}.png")
-    kind = _picture_format(path)
-    if not os.access(make_folder(path.parent), os.W_OK):  # before the work, not after it
+    kind = _image_format(path)
+    if not os.access(make_folder(path.parent), os.W_OK):  # fail before the work, not after it
         raise click.ClickException(
-            f"Cannot write '{path}': its folder is read-only; choose another with --output."
+            f"Cannot write '{path}': its folder is read-only; choose another one with --output."
         )
-    picture = BytesIO()
-    draw_sheet(_load(data_set), seed).savefig(picture, format=kind)
-    write_file(path, picture.getvalue())
-    click.echo(f"The picture of {name} is {path}")
+    image = BytesIO()
+    draw_sheet(_load(data_set), seed).savefig(image, format=kind)
+    write_file(path, image.getvalue())
+    click.echo(f"The examples of {name} are drawn in {path}")
 
 
 def _find(name: str) -> DataSet:
@@ -194,8 +190,13 @@ def _describe(data_set: DataSet) -> dict[str, str | None]:
         }
     state, folder = _state(data_set, files), str(_folder(files))
     return {
-        "name": data_set.name, "summary": data_set.summary, "title": files.title, "terms": files.terms, "folder": folder, "files": state,
-    }  # fmt: skip
+        "name": data_set.name,
+        "summary": data_set.summary,
+        "title": files.title,
+        "terms": files.terms,
+        "folder": folder,
+        "files": state,
+    }
 
 
 def _state(data_set: DataSet, files: Files) -> str:
@@ -205,7 +206,7 @@ def _state(data_set: DataSet, files: Files) -> str:
         return (
             "missing" if missing(files) else "simulated" if _simulated_files(data_set) else "ready"
         )
-    except OSError:  # the other data sets are listed all the same
+    except OSError:  # list the other data sets anyway
         return "unreadable"
 
 
@@ -220,12 +221,12 @@ def _print_table(rows: list[dict[str, str | None]]) -> None:
         origin = f"{row['title']}\nTerms: {row['terms']}" if row["title"] else ""
         table.add_row(
             *(Text(str(text)) for text in (row["name"], row["files"], row["summary"], origin))
-        )  # nothing in them is markup
+        )  # plain text, not markup
     Console().print(table)
 
 
 def _simulated_files(data_set: DataSet) -> list[str]:
-    """Names of its files that are there and were made up."""
+    """The names of its files that are simulated."""
     if data_set.files is None or data_set.name != SIMULATED:
         return []
     from leaflearn.benchmark.datasets.gas_mixtures import is_simulated
@@ -246,30 +247,31 @@ def _simulate(files: Files) -> Path:
 
 
 def _advise(name: str, files: Files, found: dict[str, str]) -> str:
-    """What is wrong with the files, and what to do."""
+    """What is wrong with the files, and what to do about it."""
     wrong = [f"'{file}'" for file, state in found.items() if state == "wrong"]
     missing = [f"'{file}'" for file, state in found.items() if state == "missing"]
     faults = [f"not the publisher's: {', '.join(wrong)}"] * bool(wrong) + [
         f"missing: {', '.join(missing)}"
     ] * bool(missing)
-    cure = "Delete what is wrong, then get it again with" if wrong else "Get what is missing with"
+    cure = "Delete the wrong files, then get them again with" if wrong else "Get them with"
     return f"In '{_folder(files)}', {'; '.join(faults)}. {cure}: leaflearn data get {name}"
 
 
-def _picture_format(path: Path) -> str:
+def _image_format(path: Path) -> str:
     from matplotlib.figure import Figure
 
     kinds = sorted({*Figure().canvas.get_supported_filetypes()} - NEEDS_TEX)
     kind = path.suffix.lower().removeprefix(".")
     if kind not in kinds:
         raise click.ClickException(
-            f"Cannot draw into '{path}': its name must end in one of {', '.join(f'.{kind}' for kind in kinds)}."
+            f"Cannot draw into '{path}': its name must end in one of "
+            f"{', '.join(f'.{kind}' for kind in kinds)}."
         )
     return kind
 
 
 def _load(data_set: DataSet) -> DomainSet:
-    """The domain set, with pictures as inputs where it has a choice."""
+    """Load the domain set, with images as inputs where there is a choice."""
     from leaflearn.benchmark.datasets.store import MissingDataError
 
     options = (

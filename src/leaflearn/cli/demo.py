@@ -1,8 +1,7 @@
-"""`leaflearn demo`: in a minute, what the library is for, on two data sets whose truth is known."""
+"""`leaflearn demo`: what the library does, shown on two data sets with known contexts."""
 
 from __future__ import annotations
 
-import json
 import time
 from pathlib import Path
 from typing import Any
@@ -15,20 +14,18 @@ from rich.table import Table
 from leaflearn.benchmark.comparison import Comparison, compare
 from leaflearn.benchmark.datasets import DATASETS
 from leaflearn.benchmark.stories import STORIES, describe_errors, make_section
+from leaflearn.cli._text import say_json
 from leaflearn.core.threads import one_thread
 from leaflearn.engines.progress import ProgressBar
 from leaflearn.persistence.atomic_files import make_folder, write_file
 from leaflearn.report.page import Section, render_page
 
-QUICK: dict[str, Any] = {
-    "n_groups": 60,
-    "max_epochs": 3,
-    "n_init": 1,
-}  # to see that everything runs; it learns nothing
+QUICK: dict[str, Any] = {"n_groups": 60, "max_epochs": 3, "n_init": 1}  # runs, but learns nothing
 INTRODUCTION = (
-    "Sometimes the labels of one data set contradict each other, because whoever gave them followed a context that nobody wrote down. "
-    "LEAF takes rows in groups that share their context, and finds at once which group belongs to which context and a model for each. "
-    "On the data sets below the truth is known, so it can be checked what came apart. The learner never sees it."
+    "Sometimes the labels of a data set contradict each other because they depend on a context "
+    "that was not recorded. LEAF takes rows in groups that share a context. It finds the context "
+    "of each group and, at the same time, a model for each context. On the data sets below the "
+    "true contexts are known, so the result can be checked. The learner never sees them."
 )
 
 
@@ -39,32 +36,31 @@ INTRODUCTION = (
     default="leaflearn-demo",
     show_default=True,
     type=click.Path(path_type=Path),
-    help="Folder for the page.",
+    help="The folder for the page.",
 )
 @click.option(
     "--seed",
     default=0,
     show_default=True,
     type=click.IntRange(min=0),
-    help="Seed of the samples and of the starts.",
+    help="The seed of the samples and of the starts.",
 )
-@click.option(
-    "--json", "as_json", is_flag=True, help="Print the figures as JSON instead of tables."
-)
+@click.option("--json", "as_json", is_flag=True, help="Print the errors as JSON instead of tables.")
 @click.option(
     "--quick",
     is_flag=True,
     hidden=True,
-    help="A few epochs only: everything runs, nothing is learnt.",
+    help="Train for a few epochs only, to check that everything runs.",
 )
 def demo(output: Path, seed: int, as_json: bool, quick: bool) -> None:
-    """See in a minute how conflicting labels come apart.
+    """Show in a minute how conflicting labels are separated.
 
-    Fits one model for all (ERM), LEAF, and an oracle that is told the truth, to three functions in one cloud of points and to digits
-    labelled now by their shape and now by their colour. Writes pictures and a page to look at.
+    Fits a pooled model (ERM), LEAF, and an oracle that sees the true contexts, to three functions
+    in one cloud of points and to digits that are labelled sometimes by shape and sometimes by
+    colour. Writes images and a page that shows them.
     """
     began = time.perf_counter()
-    make_folder(output)  # before a minute of work, not after it
+    make_folder(output)  # fail before the work, not after it
     console, progress = Console(quiet=as_json), Console(stderr=True)
     sections: list[Section] = []
     answers: dict[str, Any] = {}
@@ -83,20 +79,18 @@ def demo(output: Path, seed: int, as_json: bool, quick: bool) -> None:
     files = _write(output, sections, seed)
     seconds = time.perf_counter() - began
     console.print(
-        f"All of this took {seconds:.0f} seconds. For the pictures, open in a browser: {escape(str(files[-1]))}",
+        f"This took {seconds:.0f} seconds. To see the images, open in a browser: "
+        f"{escape(str(files[-1]))}",
         soft_wrap=True,
     )
     if as_json:
-        click.echo(
-            json.dumps(
-                {
-                    "seed": seed,
-                    "seconds": round(seconds, 1),
-                    "files": list(map(str, files)),
-                    "data_sets": answers,
-                },
-                indent=2,
-            )
+        say_json(
+            {
+                "seed": seed,
+                "seconds": round(seconds, 1),
+                "files": list(map(str, files)),
+                "data_sets": answers,
+            }
         )
 
 
@@ -126,16 +120,15 @@ def _as_json(result: Comparison) -> dict[str, Any]:
 
 
 def _write(folder: Path, sections: list[Section], seed: int) -> list[Path]:
-    """The pictures first, the page that shows them last."""
+    """Write the images, then the page that shows them."""
     page = render_page(
-        "leaflearn: how conflicting labels come apart",
+        "leaflearn: how conflicting labels are separated",
         INTRODUCTION,
         sections,
         f"Made by: leaflearn demo --seed {seed}",
     )
-    contents = {
-        picture.name: picture.png for section in sections for picture in section.pictures
-    } | {"index.html": page.encode()}
+    images = {image.name: image.png for section in sections for image in section.images}
+    contents = images | {"index.html": page.encode()}
     for name, content in contents.items():
         write_file(folder / name, content)
     return [folder / name for name in contents]

@@ -1,6 +1,6 @@
-"""`leaflearn fit`: from a table to a model folder, and what was found in it.
+"""`leaflearn fit`: find the contexts in a table and save a model for each.
 
-What takes long to import is imported by the command, so that `leaflearn fit --help` answers at once.
+Slow imports are inside the functions, so that `leaflearn fit --help` is fast.
 """
 
 from __future__ import annotations
@@ -10,18 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from leaflearn.cli.plain_text import printable
+from leaflearn.cli._tables import PATH, Names, check_model_place, report_warnings, with_json
+from leaflearn.cli._text import printable, say, say_json
 from leaflearn.cli.report import check_page_place
-from leaflearn.cli.table_verbs import (
-    PATH,
-    Names,
-    check_model_place,
-    report_warnings,
-    say,
-    say_json,
-    translate,
-    with_json,
-)
 
 if TYPE_CHECKING:
     from leaflearn.tabular.table_model import TableModel
@@ -53,49 +44,48 @@ class NumberOfContexts(click.ParamType):
 
 @click.command()
 @click.argument("data", type=PATH)
-@click.option("--target", required=True, help="The column to foretell.")
+@click.option("--target", required=True, help="The column to predict.")
 @click.option(
     "--group",
-    help="The column that says which rows share a context: annotator, site, session, device ...",
+    help="The column of the groups, whose rows share a context: annotator, site, session, ...",
 )
 @click.option(
     "--contexts",
     default="auto",
     show_default=True,
     type=NumberOfContexts(),
-    help="How many contexts there are.",
+    help="The number of contexts.",
 )
 @click.option(
-    "--task", default="auto", show_default=True, type=click.Choice(["auto", "regression", "classification"]),
-    help="Is the target a quantity or a label?",
-)  # fmt: skip
+    "--task",
+    default="auto",
+    show_default=True,
+    type=click.Choice(["auto", "regression", "classification"]),
+    help="Whether the target is a quantity or a label.",
+)
 @click.option(
     "--local-model",
     help="mlp, linear, boosting, or module:PATH.py:FACTORY, which runs that file.  [default: mlp]",
 )
 @click.option(
-    "--features", type=Names(), help="Learn from these columns only, with commas between them."
+    "--features", type=Names(), help="Learn from these columns only, separated by commas."
 )
+@click.option("--drop", type=Names(), help="Do not learn from these columns, separated by commas.")
 @click.option(
-    "--drop", type=Names(), help="Do not learn from these columns, with commas between them."
-)
-@click.option(
-    "--images", type=PATH, help="A folder with pictures, to learn from instead of the columns."
+    "--images", type=PATH, help="A folder of images, to learn from instead of the columns."
 )
 @click.option(
     "--image-column",
-    help="The column that names the pictures.  [default: the first that names files in the folder]",
+    help="The column with the names of the images.  [default: the first that names files there]",
 )
 @click.option(
     "--seed",
     default=0,
     show_default=True,
     type=click.IntRange(0, 2**31 - 1),
-    help="Of everything that is drawn.",
+    help="The seed of all random numbers.",
 )
-@click.option(
-    "--report", type=PATH, help="Also write a page about the model here: its name ends in .html."
-)
+@click.option("--report", type=PATH, help="Also write a page about the model to this .html file.")
 @with_json
 @click.option("-o", "--output", "model", required=True, type=PATH, help="The folder for the model.")
 def fit(
@@ -107,22 +97,22 @@ def fit(
     seed: int,
     **options: Any,
 ) -> None:
-    """Find the contexts in a table and keep a model for each.
+    """Find the contexts in a table and save a model for each.
 
-    DATA is a table: CSV or Parquet, packed or not. The rows of one group are known to share a context, but nobody knows which; the groups
-    are sorted into contexts, and each context gets a model of its own. Then `leaflearn identify` finds the context of a new source from a
-    few labelled rows, and `leaflearn predict` answers.
+    DATA is a CSV or Parquet file, compressed or not. The rows of one group are known to share a
+    context, but not which one: fit allocates the groups to contexts and fits a model to each.
+    Afterwards `leaflearn identify` finds the context of a new source from a few labelled rows, and
+    `leaflearn predict` predicts.
     """
     check_model_place(model)
     if report is not None:
         check_page_place(report, model, data)
-    with report_warnings() as told:
+    with report_warnings() as sentences:
         found, frame = _fit(data, drop=drop or [], random_state=seed, **options)
     found.save(model)
     if report is not None:
         _write_report(found, frame, report, model, data)
-    from leaflearn.cli.fit_summary import describe, tell
-    from leaflearn.cli.next_steps import describe_next_steps
+    from leaflearn.cli._fit_summary import describe, describe_next_steps, summarize
 
     if as_json:
         say_json(
@@ -130,44 +120,41 @@ def fit(
                 "model": str(model),
                 "report": None if report is None else str(report),
                 **describe(found),
-                "warnings": told,
+                "warnings": sentences,
             }
         )
         return
-    say(tell(found))
+    say(summarize(found))
     say(f"\n{describe_next_steps(found, model, data, report)}")
 
 
 def _fit(data: Path, **options: Any) -> tuple[TableModel, Any]:
     """The fitted model, and the table it was fitted to."""
-    from leaflearn.cli.stages import Stages
     from leaflearn.core.threads import one_thread
+    from leaflearn.engines.progress import ProgressBar
     from leaflearn.tabular.reading import read_table
     from leaflearn.tabular.table_model import TableModel
     from leaflearn.tabular.warning_log import log_warnings
 
-    with Stages() as stages, one_thread():
-        stages.begin(f"reading {printable(data.name)}")
+    with ProgressBar(shows="elapsed") as bar, one_thread():
+        bar.begin(f"reading {printable(data.name)}")
         with log_warnings() as of_reading:
             frame = read_table(data)
-        found = TableModel(**options).fit(frame, f"'{data.name}'", stages.begin, [stages])
+        found = TableModel(**options).fit(frame, f"'{data.name}'", bar.begin, [bar])
         found.warnings_ = [*of_reading, *found.warnings_]
         return found, frame
 
 
 def _write_report(found: TableModel, frame: Any, report: Path, model: Path, data: Path) -> None:
-    from leaflearn.cli.stages import Stages
+    from leaflearn.cli.report_advice import command_line_advice
     from leaflearn.core.threads import one_thread
-    from leaflearn.messages import SavedText
+    from leaflearn.engines.progress import ProgressBar
     from leaflearn.persistence import read_model
+    from leaflearn.report.advice import Origin
     from leaflearn.report.model_report import write_report
-    from leaflearn.report.origin import Origin
 
-    with (
-        Stages() as stages,
-        one_thread(),
-        report_warnings(quiet=True),
-    ):  # what there is to warn of was said by the fit
+    # The fit has printed its warnings already.
+    with ProgressBar(shows="elapsed") as bar, one_thread(), report_warnings(quiet=True):
         origin = Origin(str(model), str(data), read_model(model).library)
-        found.warnings_ = [SavedText(translate(message)) for message in found.warnings_]
-        write_report(found, frame, report, origin=origin, on_stage=stages.begin)
+        advice = command_line_advice(found, origin)
+        write_report(found, frame, report, origin=origin, advice=advice, on_stage=bar.begin)

@@ -1,4 +1,4 @@
-"""`leaflearn identify`: which context does a new source belong to, from a few labelled rows of it?"""
+"""`leaflearn identify`: the context of a new source, from a few labelled rows of it."""
 
 from __future__ import annotations
 
@@ -8,23 +8,21 @@ from typing import Any
 
 import click
 
-from leaflearn.cli.table_verbs import (
+from leaflearn.cli._tables import (
     PATH,
     load_model,
     report_warnings,
-    say,
-    say_json,
-    table_of,
     with_images,
     with_json,
     with_local_model,
 )
+from leaflearn.cli._text import say, say_json, table_of
 
 
 @click.command()
 @click.argument("model", type=PATH)
 @click.argument("few", type=PATH)
-@click.option("-o", "--output", type=PATH, help="Write the answer here, as CSV or Parquet.")
+@click.option("-o", "--output", type=PATH, help="Write the contexts to this CSV or Parquet file.")
 @with_images
 @with_local_model
 @with_json
@@ -38,15 +36,15 @@ def identify(
 ) -> None:
     """Find the context of new sources from a few labelled rows.
 
-    FEW is a table like the one that MODEL was fitted to, with the target. Rows are taken together by the column of the groups; without
-    it, all are of one source.
+    FEW is a table like the one that MODEL was fitted to, including the target. The rows of one
+    group are identified together; without the column of the groups, all rows are one source.
     """
     from leaflearn.tabular.reading import read_table
     from leaflearn.tabular.writing import check_place, write_table
 
     if output is not None:
         check_place(output, (few,))
-    with report_warnings() as told:
+    with report_warnings() as sentences:
         found = load_model(model, local_model)
         answer = found.identify(read_table(few), f"'{few.name}'", images)
     if output is not None:
@@ -55,7 +53,7 @@ def identify(
         say_json(
             {
                 "sources": answer.astype(object).where(answer.notna(), None).to_dict("records"),
-                "warnings": told,
+                "warnings": sentences,
             }
         )
     elif output is None:
@@ -86,10 +84,13 @@ def _advise(row: dict[str, Any]) -> str:
     if row["is_new"]:
         return "fits no known context; collect more of its rows and fit again with them"
     if not math.isfinite(row["margin"]):
-        return "the model has one context only"
+        return "the model has only one context"
     if pandas.isna(row["more_rows"]):
-        return "rows like these do not tell the contexts apart; label some on which `leaflearn predict --each` disagrees"
+        return (
+            "rows like these do not distinguish the contexts; "
+            "label rows on which the contexts of `leaflearn predict --each` disagree"
+        )
     if row["more_rows"] == 0:
-        return "settled"
+        return "determined"
     rows = "row" if row["more_rows"] == 1 else "rows"
-    return f"about {row['more_rows']:,} more labelled {rows} would settle it"
+    return f"about {row['more_rows']:,} more labelled {rows} would determine it"

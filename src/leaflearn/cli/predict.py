@@ -1,41 +1,38 @@
-"""`leaflearn predict`: answers for the rows of a table, in a context, in the contexts that a few labelled rows tell, or in each."""
+"""`leaflearn predict`: predictions for the rows of a table, in one context or in each."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from leaflearn.cli.table_verbs import (
-    PATH,
-    load_model,
-    report_warnings,
-    say,
-    with_images,
-    with_local_model,
-)
+from leaflearn.cli._tables import PATH, load_model, report_warnings, with_images, with_local_model
+from leaflearn.cli._text import say
+from leaflearn.cli.messages import WAYS_TO_PREDICT
+from leaflearn.messages import ContextNotChosen, MessageError
 from leaflearn.progress import progress_bar
 
-WAYS = "--context K, --support FEW, --each or --by-group"
+if TYPE_CHECKING:
+    from leaflearn.tabular.table_model import TableModel
 
 
 @click.command()
 @click.argument("model", type=PATH)
 @click.argument("new", type=PATH)
-@click.option("--context", type=click.IntRange(min=0), help="Answer in this context.")
+@click.option("--context", type=click.IntRange(min=0), help="Predict in this context.")
 @click.option(
     "--support",
     type=PATH,
-    help="A table with a few labelled rows of the same sources, which tell their contexts.",
+    help="A table with a few labelled rows per source, which identify its context.",
 )
 @click.option(
-    "--each", is_flag=True, help="Give the answer of every context: prediction_0, prediction_1, ..."
+    "--each", is_flag=True, help="Predict in every context: prediction_0, prediction_1, ..."
 )
 @click.option(
-    "--by-group", is_flag=True, help="Answer each group in the context that it had in training."
+    "--by-group", is_flag=True, help="Predict for each group in the context it had in training."
 )
-@click.option("--proba", is_flag=True, help="Give the probability of every label, too.")
+@click.option("--proba", is_flag=True, help="Add the probability of every label.")
 @with_images
 @with_local_model
 @click.option(
@@ -43,43 +40,41 @@ WAYS = "--context K, --support FEW, --each or --by-group"
     "--output",
     required=True,
     type=PATH,
-    help="Where to write: its name ends in .csv or .parquet.",
+    help="The .csv or .parquet file to write.",
 )
 def predict(
     model: Path, new: Path, output: Path, support: Path | None, local_model: str | None, **how: Any
 ) -> None:
-    """Answer the rows of a table with a fitted model.
+    """Predict the target of new rows with a fitted model.
 
-    NEW has the columns that MODEL learnt from. All of its columns are written, and beside them context, probability (of the context) and
-    prediction; with --each the answers of all contexts.
+    NEW has the columns that MODEL was fitted to. The output has all columns of NEW, then the
+    context, its probability and the prediction; with --each, the predictions of all contexts.
     """
     from leaflearn.tabular.reading import read_table
     from leaflearn.tabular.writing import check_place, write_table
 
     ways = [how["context"] is not None, support is not None, how["each"], how["by_group"]]
     if sum(ways) > 1:
-        raise click.ClickException(f"Give only one of {WAYS}.")
+        raise click.ClickException(f"Give only one of {WAYS_TO_PREDICT}.")
     check_place(output, tuple(given for given in (new, support) if given is not None))
     with report_warnings():
         found = load_model(model, local_model)
         if not any(ways) and found.estimator_.n_contexts_ > 1:
-            raise click.ClickException(
-                f"The model has {found.estimator_.n_contexts_} contexts; say in which to answer: {WAYS}."
-            )
+            raise MessageError(ContextNotChosen(found.estimator_.n_contexts_))
         frame = read_table(new)
         few = None if support is None else read_table(support)
-        with progress_bar("answering", total=len(frame)) as advance:
+        with progress_bar("predicting", total=len(frame)) as advance:
             few_name = f"'{support.name}'" if support else ""
             answer = found.predict(
                 frame, f"'{new.name}'", support=few, support_what=few_name, on_row=advance, **how
             )
         as_written = read_table(new, as_text=True) if output.suffix.lower() == ".csv" else frame
     write_table(_beside(as_written, answer), output)
-    say(f"The answers to {len(answer):,} rows are in '{output}'{_tell(answer, found)}.")
+    say(f"The predictions for {len(answer):,} rows are in '{output}'{_count(answer, found)}.")
 
 
-def _tell(answer: Any, model: Any) -> str:
-    """In which contexts rows were answered, or on how many of them the contexts give different labels, where there is more than one."""
+def _count(answer: Any, model: TableModel) -> str:
+    """The rows per context, or those on which the contexts predict different labels."""
     n_contexts = model.estimator_.n_contexts_
     if n_contexts == 1:
         return ""
@@ -93,7 +88,7 @@ def _tell(answer: Any, model: Any) -> str:
 
 
 def _beside(frame: Any, answer: Any) -> Any:
-    """The table with the answers after its own columns; where it has such a column already, ours gets another name."""
+    """The table, then the columns of the answer; a name that is taken gets a prefix."""
     import pandas  # type: ignore[import-untyped]
 
     taken = set(frame.columns)

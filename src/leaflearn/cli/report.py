@@ -1,4 +1,4 @@
-"""`leaflearn report`: a page about a fitted model, in one file that needs nothing else."""
+"""`leaflearn report`: a page about a fitted model, as one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -8,15 +8,8 @@ from typing import Any
 
 import click
 
-from leaflearn.cli.plain_text import printable
-from leaflearn.cli.table_verbs import (
-    PATH,
-    load_model,
-    report_warnings,
-    say,
-    translate,
-    with_local_model,
-)
+from leaflearn.cli._tables import PATH, load_model, report_warnings, with_local_model
+from leaflearn.cli._text import printable, say
 
 ENDINGS = (".html", ".htm")
 
@@ -34,10 +27,11 @@ ENDINGS = (".html", ".htm")
     help="Where to write the page.",
 )
 def report(model: Path, data: Path | None, output: Path, local_model: str | None) -> None:
-    """Write a page about a model: what was found, where the contexts disagree, how sure it is.
+    """Write a page about a model: what was found and where the contexts disagree.
 
-    DATA is the table that MODEL was fitted to. Without it the page tells what the model folder knows, without examples. The page is one
-    file that needs no network; it holds the names of groups and columns, and with DATA some rows.
+    DATA is the table that MODEL was fitted to. Without it, the page shows what the model folder
+    holds, without example rows. The page is one file that needs no network; it contains the names
+    of groups and columns, and with DATA some rows.
     """
     check_page_place(output, model, data)
     _write(model, data, output, local_model)
@@ -45,7 +39,7 @@ def report(model: Path, data: Path | None, output: Path, local_model: str | None
 
 
 def check_page_place(output: Path, model: Path, data: Path | None) -> None:
-    """Refuse, before the work, a place where no page can be written.
+    """Raise an error, before the work starts, if the page cannot be written there.
 
     Examples
     --------
@@ -62,7 +56,8 @@ def check_page_place(output: Path, model: Path, data: Path | None) -> None:
         raise IsADirectoryError(f"Cannot write '{output}': it is a folder.")
     if model.is_dir() and output.resolve().is_relative_to(model.resolve()):
         raise ValueError(
-            f"Cannot write '{output}': the model folder holds the model and nothing else; choose a place beside it."
+            f"Cannot write '{output}': the model folder may hold nothing but the model; choose a "
+            "path outside of it."
         )
     if data is not None and output.exists() and data.exists() and os.path.samefile(output, data):
         raise ValueError(
@@ -72,20 +67,20 @@ def check_page_place(output: Path, model: Path, data: Path | None) -> None:
 
 
 def _write(model: Path, data: Path | None, output: Path, local_model: str | None) -> None:
-    from leaflearn.cli.stages import Stages
+    from leaflearn.cli.report_advice import command_line_advice
     from leaflearn.core.threads import one_thread
+    from leaflearn.engines.progress import ProgressBar
     from leaflearn.persistence import read_model
+    from leaflearn.report.advice import Origin
     from leaflearn.report.model_report import write_report
-    from leaflearn.report.next_commands import DATA
-    from leaflearn.report.origin import Origin
     from leaflearn.tabular.reading import read_table
 
-    with Stages() as stages, one_thread(), report_warnings():
-        stages.begin("loading the model")
+    with ProgressBar(shows="elapsed") as bar, one_thread(), report_warnings():
+        bar.begin("loading the model")
         found: Any = load_model(model, local_model)
-        found.warnings_ = [translate(sentence) for sentence in found.warnings_]
-        origin = Origin(str(model), DATA if data is None else str(data), read_model(model).library)
+        origin = Origin(str(model), None if data is None else str(data), read_model(model).library)
         if data is not None:
-            stages.begin(f"reading {printable(data.name)}")
+            bar.begin(f"reading {printable(data.name)}")
         frame = None if data is None else read_table(data)
-        write_report(found, frame, output, origin=origin, on_stage=stages.begin)
+        advice = command_line_advice(found, origin)
+        write_report(found, frame, output, origin=origin, advice=advice, on_stage=bar.begin)

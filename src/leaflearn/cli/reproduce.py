@@ -24,29 +24,29 @@ FOLDER = "leaflearn-results"
     default="laptop",
     show_default=True,
     type=click.Choice(["smoke", "laptop", "paper"]),
-    help="How much is run.",
+    help="The size of the experiments.",
 )
 @click.option(
     "--seeds",
     type=click.IntRange(min=1),
-    help="How many runs of each.  [default: as the experiment says]",
+    help="The number of runs of each.  [default: set by the experiment]",
 )
 @click.option(
     "--methods",
     default="",
-    help="Names of methods, with commas between them: only these rows are run.  [default: all]",
+    help="Names of methods, separated by commas: run only these rows.  [default: all]",
 )
 @click.option(
     "--settings",
     default="",
-    help="Names of settings, with semicolons between them: only these columns are run.  [default: all]",
+    help="Names of settings, separated by semicolons: run only these columns.  [default: all]",
 )
 @click.option(
     "--jobs",
     default=1,
     show_default=True,
     type=click.IntRange(min=1),
-    help="How many processes, of one thread each.",
+    help="The number of processes, with one thread each.",
 )
 @click.option(
     "-o",
@@ -54,18 +54,18 @@ FOLDER = "leaflearn-results"
     default=FOLDER,
     show_default=True,
     type=click.Path(path_type=Path),
-    help="Folder to go on in.",
+    help="The folder for the results; runs that are done there are not repeated.",
 )
 @click.option(
     "--also",
     type=click.Path(path_type=Path),
-    help="A Python file that registers methods of your own: they become rows.",
+    help="A Python file that registers methods of your own, which become rows.",
 )
 @click.option(
     "--list",
     "only_list",
     is_flag=True,
-    help="List the experiments and how many runs each still takes.",
+    help="List the experiments and the number of runs that are left.",
 )
 def reproduce(
     names: tuple[str, ...],
@@ -80,10 +80,11 @@ def reproduce(
 ) -> None:
     """Run the experiments of the paper, and write their tables and figures.
 
-    All of them are run where no NAME is given.
+    Without a NAME, all of them are run.
 
-    Each run has a folder of its own, named by what decides its outcome. A run that is done is not done again, one that was interrupted goes
-    on where it was. `smoke` takes minutes and needs no data files, `laptop` hours, `paper` has the paper's own sizes.
+    Each run has its own folder, named by the settings that determine its result. Finished runs are
+    not repeated, and interrupted runs are resumed. `smoke` takes minutes and needs no data files,
+    `laptop` takes hours, and `paper` has the sizes of the paper.
     """
     from leaflearn.benchmark.experiments.own_methods import register_from
     from leaflearn.benchmark.experiments.reproduction import learning_hours, missing_runs
@@ -98,7 +99,8 @@ def reproduce(
         for spec in wanted:
             left = len(missing_runs([spec], output / "runs", seeds))
             click.echo(
-                f"{spec.name:24s} {left:4d} runs left   {spec.content['source']}: {spec.content['title']}"
+                f"{spec.name:24s} {left:4d} runs left   "
+                f"{spec.content['source']}: {spec.content['title']}"
             )
         return
     began = time.monotonic()
@@ -112,32 +114,32 @@ def reproduce(
         also,
     )
     for spec in wanted:
-        if "recovery" in spec.content:  # the longest, so it comes last
+        if "recovery" in spec.content:  # takes longest, so it is run last
             _run_recovery(spec, output, seeds, jobs)
     for spec in specs:
         _show(spec, output)
-    took, behind = (
-        (time.monotonic() - began) / 3600,
-        learning_hours([spec for spec in specs if "recovery" not in spec.content], root),
-    )
+    took = (time.monotonic() - began) / 3600
+    training = learning_hours([spec for spec in specs if "recovery" not in spec.content], root)
     click.echo(
-        f"Tables, figures and records are in {output}; this took {took:.2f} hours. All runs in them learnt for {behind:.2f} hours."
+        f"Tables, figures and records are in {output}; this took {took:.2f} hours. "
+        f"All runs in them trained for {training:.2f} hours."
     )
     for spec in wanted:
         for run in {run.setting: run for run in spec.runs(1) if spec.lacks_data(run)}.values():
             data = run.settings["dataset"]["name"]
             click.echo(
-                f"Left out: '{run.setting}' of {spec.name}, because the files of {data} are not here; `leaflearn data get {data}`."
+                f"Left out: '{run.setting}' of {spec.name}, because the files of {data} are "
+                f"missing; get them with `leaflearn data get {data}`."
             )
     if complaints:
         number = f"{len(complaints)} runs" if len(complaints) > 1 else "One run"
         raise click.ClickException(
-            f"{number} could not be done, and will be tried again next time. {complaints[0]}"
+            f"{number} failed and will be repeated next time. {complaints[0]}"
         )
 
 
 def _choose(specs: list[Spec], methods: str, settings: str) -> list[Spec]:
-    """The experiments with the rows and columns that were asked for; tables show whatever is done."""
+    """The experiments, reduced to the rows and columns that were requested."""
     rows, columns = (
         [name.strip() for name in names if name.strip()]
         for names in (methods.split(","), settings.split(";"))
@@ -156,7 +158,8 @@ def _choose(specs: list[Spec], methods: str, settings: str) -> list[Spec]:
         for name in asked:
             if name not in known:
                 raise ValueError(
-                    f"There is no {what} called '{name}' in these experiments; there are {comma.join(filter(None, known))}."
+                    f"There is no {what} called '{name}' in these experiments; there are "
+                    f"{comma.join(filter(None, known))}."
                 )
     return [spec.only(rows, columns) for spec in specs]
 

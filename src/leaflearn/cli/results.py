@@ -14,7 +14,7 @@ from leaflearn.cli.reproduce import FOLDER
 @click.option(
     "--scale",
     type=click.Choice(["smoke", "laptop", "paper"]),
-    help="Of this scale only.  [default: all]",
+    help="Show this scale only.  [default: all]",
 )
 @click.option(
     "--format",
@@ -22,26 +22,26 @@ from leaflearn.cli.reproduce import FOLDER
     default="markdown",
     show_default=True,
     type=click.Choice(["markdown", "csv", "latex"]),
-    help="Of the tables.",
+    help="The format of the tables.",
 )
 @click.option(
     "--folder",
     default=FOLDER,
     show_default=True,
     type=click.Path(path_type=Path),
-    help="Where the experiments were run.",
+    help="The folder of the results.",
 )
 @click.option(
     "--page",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write all of them into this page of Markdown, and the files it shows.",
+    help="Write all tables to this Markdown page, and the files that it links to.",
 )
 def results(
     names: tuple[str, ...], scale: str | None, form: str, folder: Path, page: Path | None
 ) -> None:
     """Show the tables of experiments that were run.
 
-    All of them are shown where no NAME is given.
+    Without a NAME, all of them are shown.
     """
     from leaflearn.benchmark.experiments.renderings import join
     from leaflearn.benchmark.experiments.result_tables import (
@@ -55,7 +55,7 @@ def results(
 
     if not folder.is_dir():
         raise click.ClickException(
-            f"There is no folder '{folder}'; name one that `leaflearn reproduce` wrote into with --folder."
+            f"There is no folder '{folder}'; pass one written by `leaflearn reproduce` as --folder."
         )
     if page is not None:
         for spec in page_specs(folder):
@@ -80,5 +80,5 @@ def results(
                 )
     if not found:
         raise click.ClickException(
-            f"Nothing that was asked for was run in '{folder}'; run it with `leaflearn reproduce`."
+            f"There are no results of this in '{folder}'; run it with `leaflearn reproduce`."
         )

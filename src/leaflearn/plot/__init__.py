@@ -1,1 +1,1 @@
-"""Figures."""
+"""Figures of fitted estimators, and their style."""

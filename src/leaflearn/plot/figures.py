@@ -1,7 +1,7 @@
-"""The pictures: curves beside each other, the allocation as it settles, pictures with every context's answer.
+"""Figures: fitted curves, the allocation over the epochs, and images with their predictions.
 
-Each function returns a matplotlib `Figure` and touches no global state, so it works on a server and inside a notebook alike. Everywhere a
-colour stands for a domain, or for the context that came to stand for it.
+Each function returns a matplotlib `Figure` and changes no global state, so it works on a server and
+in a notebook. A colour always stands for a domain, or for the context that matches it.
 """
 
 from __future__ import annotations
@@ -31,13 +31,14 @@ class Panel:
     Parameters
     ----------
     title
-        What stands above.
+        The title of the panel.
     curves
-        Its predictions on the grid, shape (N, K).
+        The predictions on the grid, shape (N, K).
     domains
-        The domain that each curve stands for, -1 for none, shape (K,).
+        The domain that each curve matches, -1 for none, shape (K,).
     point_domains
-        The domain that each data point was taken to belong to, shape (n_points,); None leaves the points grey.
+        The domain that each data point was allocated to, shape (n_points,); None leaves the
+        points grey.
 
     Examples
     --------
@@ -59,15 +60,16 @@ def plot_curves(
     names: Sequence[str],
     n_columns: int = 2,
 ) -> Figure:
-    """Draw learners side by side: their curves over the grid `x` (N,), above the data points that they learnt from.
+    """Draw the curves of several learners over the grid `x` (N,), with their training points.
 
     Examples
     --------
     >>> x = np.linspace(0, 1, 5)
-    >>> panels = [Panel("Truth", np.stack([x, -x], axis=1), [0, 1]), Panel("One model", 0 * x[:, None], [-1])]
-    >>> figure = plot_curves(x, (x, x), panels, ["up", "down"])
+    >>> truth = Panel("Truth", np.stack([x, -x], axis=1), [0, 1])
+    >>> pooled = Panel("Pooled", 0 * x[:, None], [-1])
+    >>> figure = plot_curves(x, (x, x), [truth, pooled], ["up", "down"])
     >>> [axes.get_title(loc="left") for axes in figure.axes]
-    ['Truth', 'One model']
+    ['Truth', 'Pooled']
     """
     n_rows = -(-len(panels) // n_columns)
     figure = Figure(figsize=(6.0 * n_columns, 3.9 * n_rows + 0.6), layout="constrained")
@@ -90,18 +92,19 @@ def plot_curves(
 def plot_allocation(
     found: Array, truth: Array, names: Sequence[str], epochs: Array | None = None
 ) -> Figure:
-    """Draw how the groups find their context: a stripe a group, a colour a context, and beneath it the share that is right.
+    """Draw the context of every group over the epochs, and below it the share that is right.
 
     Parameters
     ----------
     found
-        After every epoch, the domain that the context of each group stands for, -1 for none, shape (T, n_groups).
+        The domain that matches the context of each group after every epoch, -1 for none, shape
+        (T, n_groups).
     truth
         The domain of each group, shape (n_groups,).
     names
-        The domains' names.
+        The names of the domains.
     epochs
-        The number of each epoch, shape (T,); 1, 2, ... where None.
+        The number of each epoch, shape (T,); None means 1, 2, ...
 
     Examples
     --------
@@ -121,7 +124,7 @@ def plot_allocation(
         xscale="log",
         xlim=(epochs[0] - 0.5, epochs[-1] + 0.5),
     )
-    below.set_title(f"Groups in the right context: {right[-1]:.1%} in the end")
+    below.set_title(f"Groups in the right context: {right[-1]:.1%} at the end")
     below.set_yticks([0.0, 0.5, 1.0])
     below.yaxis.set_major_formatter(PercentFormatter(1.0))
     below.set_xticks(
@@ -142,20 +145,24 @@ def plot_allocation(
 def plot_answers(
     images: Array, answers: Array, truths: Array, names: Sequence[str], n_columns: int = 8
 ) -> Figure:
-    """Draw pictures, and under each what every context says of it; a wrong answer is red and followed by the right one.
+    """Draw images, and below each the prediction of every context.
+
+    A wrong prediction is red and followed by the true label.
 
     Parameters
     ----------
     images
-        Colour pictures between 0 and 1, shape (n, 3, height, width).
+        Colour images between 0 and 1, shape (n, 3, height, width).
     answers, truths
-        The answer of the context that stands for each domain, and the true one, as text, shape (n, n_domains).
+        The prediction of the context that matches each domain, and the true label, as text, shape
+        (n, n_domains).
     names
-        The domains' names.
+        The names of the domains.
 
     Examples
     --------
-    >>> figure = plot_answers(np.zeros((1, 3, 8, 8)), np.array([["7", "red"]]), np.array([["1", "red"]]), ["digit", "color"])
+    >>> answers, truths = np.array([["7", "red"]]), np.array([["1", "red"]])
+    >>> figure = plot_answers(np.zeros((1, 3, 8, 8)), answers, truths, ["digit", "color"])
     >>> [text.get_text() for text in figure.axes[0].texts]
     ['7, not 1', 'red']
     """
@@ -169,12 +176,10 @@ def plot_answers(
     )
     for axes in grid.flat:
         axes.axis("off")
-    for axes, image, said, true in zip(grid.flat, images, answers, truths, strict=False):
-        _draw_answers(axes, image, said, true)
+    for axes, image, answer, truth in zip(grid.flat, images, answers, truths, strict=False):
+        _draw_answers(axes, image, answer, truth)
     n_wrong = int((answers != truths).sum())
-    title = (
-        f"What each context answers: {', then '.join(names)} ({n_wrong} of {answers.size} wrong)"
-    )
+    title = f"Predictions of each context: {', '.join(names)} ({n_wrong} of {answers.size} wrong)"
     figure.suptitle(title, x=0.02, y=1 - 0.15 / height, ha="left", va="top", fontsize=16)
     return figure
 
@@ -191,18 +196,17 @@ def _draw_panel(axes: Axes, x: Array, points: tuple[Array, Array], panel: Panel)
 def _curve_legend(names: Sequence[str], panels: Sequence[Panel]) -> list[Line2D]:
     handles = [Line2D([], [], color=color_of(d), label=name) for d, name in enumerate(names)]
     if any(domain < 0 for panel in panels for domain in panel.domains):
-        handles.append(Line2D([], [], color=INK, label="one model for all"))
+        handles.append(Line2D([], [], color=INK, label="pooled model"))
     return [*handles, Line2D([], [], color=FAINT, marker="o", linestyle="", label="data")]
 
 
 def _draw_stripes(
     axes: Axes, found: Array, truth: Array, names: Sequence[str], epochs: Array
 ) -> None:
-    order = np.argsort(truth, kind="stable")  # groups of one domain beside each other
+    order = np.argsort(truth, kind="stable")  # groups of one domain next to each other
     colors = ListedColormap([FAINT, *(color_of(d) for d in range(len(names)))])
-    edges = np.append(
-        epochs - 0.5, epochs[-1] + 0.5
-    )  # a mesh and not an image: epochs grow narrower on a logarithmic axis
+    # A mesh instead of an image: epochs get narrower on a logarithmic axis.
+    edges = np.append(epochs - 0.5, epochs[-1] + 0.5)
     axes.pcolormesh(
         edges, np.arange(len(truth) + 1), found.T[order], cmap=colors, vmin=-1, vmax=len(names) - 1
     )
@@ -217,11 +221,11 @@ def _draw_stripes(
     axes.set_title(f"The context of each of {len(truth):,} groups, sorted by hidden domain")
 
 
-def _draw_answers(axes: Axes, image: Array, said: Array, true: Array) -> None:
+def _draw_answers(axes: Axes, image: Array, answers: Array, truths: Array) -> None:
     axes.imshow(image.transpose(1, 2, 0), vmin=0.0, vmax=1.0, interpolation="nearest")
-    for line, (answer, right) in enumerate(zip(said, true, strict=True)):
-        is_right = answer == right
-        text = str(answer) if is_right else f"{answer}, not {right}"
+    for line, (answer, truth) in enumerate(zip(answers, truths, strict=True)):
+        is_right = answer == truth
+        text = str(answer) if is_right else f"{answer}, not {truth}"
         place: Any = {"transform": axes.transAxes, "ha": "center", "va": "top"}
         axes.text(
             0.5,

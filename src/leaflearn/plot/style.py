@@ -1,4 +1,4 @@
-"""How every picture of the library looks: one palette, one set of sizes."""
+"""The style of all figures: one palette, one set of sizes."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from matplotlib import rc_context
 P = ParamSpec("P")
 R = TypeVar("R")
 
-# Okabe and Ito's colours, which people with any kind of colour vision can tell apart, the strongest ones first.
+# The colours of Okabe and Ito, distinguishable with every kind of colour vision, strongest first.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 INK = "#222222"
-FAINT = "#B8B8B8"  # data points, leftovers, guides
+FAINT = "#B8B8B8"  # data points, unused models, guides
 
-STYLE: Any = {  # matplotlib types its settings by the name of each, which differ from release to release
+# Any, because matplotlib's types name every setting, and the names differ between releases.
+STYLE: Any = {
     "font.size": 14,
     "axes.titlesize": 16,
     "axes.titlelocation": "left",
@@ -35,7 +36,7 @@ STYLE: Any = {  # matplotlib types its settings by the name of each, which diffe
 
 
 def color_of(domain: int) -> str:
-    """The colour of the domain of that index, or of a context that stands for it; ink for -1, which stands for none.
+    """The colour of a domain, or of the context that matches it; `INK` for -1, no domain.
 
     Examples
     --------
@@ -46,7 +47,7 @@ def color_of(domain: int) -> str:
 
 
 def styled(draw: Callable[P, R]) -> Callable[P, R]:
-    """Make a function that draws use the library's style, and leave matplotlib's settings as they were.
+    """Make a function draw in the style of the library, without changing matplotlib's settings.
 
     Examples
     --------

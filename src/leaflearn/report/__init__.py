@@ -1,1 +1,1 @@
-"""Pictures and pages. Here, and nowhere below, matplotlib is imported."""
+"""Pages about fitted models and experiments: HTML with charts, in single files."""

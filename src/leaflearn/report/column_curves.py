@@ -1,39 +1,40 @@
-"""What each context answers as one column changes and all others stay as they are, and along which columns the contexts part.
+"""The mean prediction of each context along each column, and how far the contexts differ there.
 
-Every value of a column is put into the same rows, one value after the other, and each context's answers are averaged over the rows. The
-work is done among the features, so it needs no table: the rows that a fitted estimator remembers are enough.
+These are partial dependence curves. Each value of a column is put into the same rows, one value at
+a time, while all other columns keep their values, and the predictions of each context are averaged
+over the rows. Values are set among the features, so no table is needed: the rows in the replay
+buffer of a fitted estimator are enough.
 
-Contexts that differ by the same amount everywhere do not part along a column. So how far they part is measured on curves whose means were
-taken off.
+Contexts that differ by a constant do not differ along a column. Therefore each curve is centered
+before the difference is measured.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leaflearn.report import settings
+from leaflearn.report.formatting import show_day, show_number, show_share
 from leaflearn.tabular.column_kinds import Column, read_texts
 from leaflearn.tabular.preparation import Preparation
 
-MOST_DRAWN = 6  # contexts with a colour of their own
-N_VALUES = 21  # of a number along which a curve is drawn
-FEW_VALUES = 12  # of a number: then each is a place of its own
-TAIL = 0.02  # of the rows on either side that a curve leaves out
-N_ASKED = 200_000  # answers of each context, at most and about
-FEWEST_ROWS, MOST_ROWS = 30, 200  # into which values are put
-MOST_CELLS = 2 * 10**7  # of features that are asked at once, about
-MISSING, OTHER, THERE = "(missing)", "(any other)", "(there)"
+if TYPE_CHECKING:
+    from leaflearn.tabular.table_model import TableModel
+
+MAX_DRAWN = 6  # contexts with a color of their own
+MISSING, OTHER, PRESENT = "(missing)", "(any other)", "(there)"  # categories without a name
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
 class ColumnCurve:
-    """The answers of the contexts along a column.
+    """The mean predictions of the contexts along a column.
 
     Parameters
     ----------
@@ -44,103 +45,143 @@ class ColumnCurve:
     values
         Numbers, days since 1970, or the names of the values, (G,).
     share
-        Of the rows, which have each value; equal for numbers, (G,).
-    answers
-        The mean answer of each drawn context: a quantity, or the probability of a label, (G, K).
+        Share of the rows with each value; equal for numbers, (G,).
+    means
+        Mean predictions of the drawn contexts: quantities, or probabilities of a label, (G, K).
     label
-        The number of that label; -1 for quantities.
-    parting
-        How far the contexts part along the column, in the unit of the answers.
+        The index of that label; -1 for quantities.
+    difference
+        How far the contexts differ along the column, in the unit of the predictions.
 
     Examples
     --------
-    >>> curve = ColumnCurve("dose", "number", [0.0, 1.0], np.full(2, 0.5), np.array([[0.0, 1.0], [1.0, 0.0]]), -1, 0.5)
-    >>> curve.answers[:, 1].tolist()
-    [1.0, 0.0]
+    >>> means = np.array([[0.0, 1.0], [1.0, 0.0]])
+    >>> curve = ColumnCurve("dose", "number", [0.0, 1.0], np.full(2, 0.5), means, -1, 0.5)
+    >>> curve.shape(0), curve.show_value(1.0), curve.show_mean(0.25)
+    ('rises', '1', '0.25')
     """
 
     column: str
     kind: str
     values: Sequence[Any]
     share: Floats
-    answers: Floats
+    means: Floats
     label: int
-    parting: float
+    difference: float
+
+    def shape(self, place: int) -> str:
+        """What the predictions of one context do along the column: a verb."""
+        means = self.means[:, place]
+        widest = max(float(np.ptp(self.means, axis=0).max()), 1e-12)
+        if np.ptp(means) < settings.REPORT.flat * widest:
+            return "hardly changes"
+        if self.kind == "category":
+            return "varies"
+        if abs(means[-1] - means[0]) < (1.0 - settings.REPORT.bend) * np.ptp(means):
+            return "bends"
+        return "rises" if means[-1] > means[0] else "falls"
+
+    def show_value(self, value: Any) -> str:
+        """A value of the column as text."""
+        if self.kind == "category":
+            return str(value)
+        return show_day(value) if self.kind == "date" else show_number(value)
+
+    def show_mean(self, mean: float) -> str:
+        """A mean prediction as text."""
+        return show_number(mean) if self.label < 0 else show_share(mean)
 
 
-def find_drawn(estimator: Any) -> NDArray[np.intp]:
-    """The contexts that are told apart by colour: the most used ones, and none that no group uses, shape (K,).
+def find_drawn(model: TableModel) -> NDArray[np.intp]:
+    """The contexts that have a color of their own: the most used ones, shape (K,).
 
     Examples
     --------
     >>> from types import SimpleNamespace
-    >>> find_drawn(SimpleNamespace(usage_=np.array([0.7, 0.3, 0.0])))
+    >>> estimator = SimpleNamespace(usage_=np.array([0.7, 0.3, 0.0]))
+    >>> find_drawn(SimpleNamespace(estimator_=estimator))
     array([0, 1])
     """
-    return np.flatnonzero(estimator.usage_ > 0)[:MOST_DRAWN]
+    return np.flatnonzero(model.estimator_.usage_ > 0)[:MAX_DRAWN]
 
 
-def ask_each(model: Any, X: NDArray[Any]) -> Floats:
-    """The answers of the drawn contexts: quantities (N, K, 1), or the probability of every label (N, K, C).
+def predict_drawn(model: TableModel, X: NDArray[Any]) -> Floats:
+    """Predictions of the drawn contexts: quantities (N, K, 1), or probabilities (N, K, C).
 
     Examples
     --------
     >>> from types import SimpleNamespace
-    >>> estimator = SimpleNamespace(usage_=np.array([0.6, 0.4]), predict_each=lambda X: X * [1.0, -1.0])
-    >>> ask_each(SimpleNamespace(target_=SimpleNamespace(is_label=False), estimator_=estimator), np.ones((3, 1))).shape
+    >>> predict_each = lambda X: X * [1.0, -1.0]
+    >>> estimator = SimpleNamespace(usage_=np.array([0.6, 0.4]), predict_each=predict_each)
+    >>> model = SimpleNamespace(target_=SimpleNamespace(is_label=False), estimator_=estimator)
+    >>> predict_drawn(model, np.ones((3, 1))).shape
     (3, 2, 1)
     """
     estimator = model.estimator_
-    each = (
-        estimator.predict_proba_each(X)
-        if model.target_.is_label
-        else estimator.predict_each(X)[:, :, None]
-    )
-    return np.asarray(each[:, find_drawn(estimator)], dtype=np.float64)
+    if model.target_.is_label:
+        each = estimator.predict_proba_each(X)
+    else:
+        each = estimator.predict_each(X)[:, :, None]
+    return np.asarray(each[:, find_drawn(model)], dtype=np.float64)
 
 
-def find_curves(model: Any, X: NDArray[Any], rows: Any = None) -> list[ColumnCurve]:
-    """A curve for every column that has one, those first along which the contexts part most.
+def predict_sample(model: TableModel, X: NDArray[Any]) -> Floats:
+    """Predictions of the drawn contexts for some of the rows, from which means are taken.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> estimator = SimpleNamespace(usage_=np.ones(1), predict_each=lambda X: X)
+    >>> model = SimpleNamespace(target_=SimpleNamespace(is_label=False), estimator_=estimator)
+    >>> predict_sample(model, np.ones((2000, 1))).shape
+    (500, 1, 1)
+    """
+    chosen = np.random.default_rng(1).permutation(len(X))[: settings.REPORT.max_mean_rows]
+    return predict_drawn(model, X[chosen])
+
+
+def find_curves(model: TableModel, X: NDArray[Any], rows: Any = None) -> list[ColumnCurve]:
+    """A curve for every column that has one, the columns on which contexts differ most first.
 
     Parameters
     ----------
     model
-        A fitted `TableModel` of columns, not of pictures.
+        A fitted `TableModel` of columns, not of images.
     X
         Features of rows to put the values into, (N, F).
     rows
-        The table that they come from, where it is there: it knows the names of rare values.
+        The table that they come from, if available: it has the names of rare values.
 
     Examples
     --------
     >>> import pandas
     >>> from leaflearn.tabular.table_model import TableModel
     >>> rng = np.random.default_rng(0)
-    >>> site = np.repeat(np.arange(20), 10)
-    >>> table = pandas.DataFrame({"site": site, "dose": rng.normal(size=200), "age": rng.normal(size=200)})
+    >>> site, dose, age = np.repeat(np.arange(20), 10), rng.normal(size=200), rng.normal(size=200)
+    >>> table = pandas.DataFrame({"site": site, "dose": dose, "age": age})
     >>> table["effect"] = table.dose * np.where(site % 2 == 0, 1.0, -1.0) + table.age
     >>> model = TableModel("effect", group="site", contexts=2, local_model="linear").fit(table)
     >>> [curve.column for curve in find_curves(model, model.features_of(table))]
     ['dose', 'age']
     """
-    prepare = model.preparation_
+    prepare, limits = cast(Preparation, model.preparation_), settings.REPORT
     columns = [
-        c
-        for c in prepare.columns
-        if c.kind in ("number", "date", "category") and c.name in set(prepare.feature_columns)
+        column
+        for column in prepare.columns
+        if column.kind in ("number", "date", "category")
+        and column.name in set(prepare.feature_columns)
     ]
-    n_rows = int(np.clip(N_ASKED // (N_VALUES * max(1, len(columns))), FEWEST_ROWS, MOST_ROWS))
+    n_rows = limits.max_curve_predictions // (limits.n_values * max(1, len(columns)))
+    n_rows = int(np.clip(n_rows, limits.min_curve_rows, limits.max_curve_rows))
     sample = X[np.random.default_rng(0).permutation(len(X))[:n_rows]]
-    return sorted(
-        (_follow(model, column, X, sample, rows) for column in columns),
-        key=lambda curve: -curve.parting,
-    )
+    curves = (_find_curve(model, column, X, sample, rows) for column in columns)
+    return sorted(curves, key=lambda curve: -curve.difference)
 
 
-def _follow(
-    model: Any, column: Column, X: NDArray[Any], sample: NDArray[Any], rows: Any
+def _find_curve(
+    model: TableModel, column: Column, X: NDArray[Any], sample: NDArray[Any], rows: Any
 ) -> ColumnCurve:
-    prepare = model.preparation_
+    prepare = cast(Preparation, model.preparation_)
     own = np.array([i for i, name in enumerate(prepare.feature_columns) if name == column.name])
     value_at = [
         i for i in own if prepare.feature_names[i] == column.name and column.kind != "category"
@@ -150,40 +191,44 @@ def _follow(
         values, share, features = _number_values(prepare, column, X, own, value_at[0])
     else:
         values, share, features = _category_values(prepare, column, X, own, rows)
-    sample = sample[
-        : max(1, MOST_CELLS // features.size)
-    ]  # of hundreds of items not all values are put into all rows
-    asked = np.repeat(
-        sample[None], len(values), axis=0
-    )  #                                         (G, n, F)
-    asked[:, :, own] = features[:, None]
-    answers = ask_each(model, asked.reshape(-1, sample.shape[1]))
-    mean = answers.reshape(len(values), len(sample), *answers.shape[1:]).mean(
-        1
-    )  #                 (G, K, D)
-    parting = measure_parting(mean, share)
-    output = 1 if len(parting) == 2 else int(parting.argmax())  # of two labels, one tells the other
-    label = output if model.target_.is_label else -1
-    kind = column.kind if value_at else "category"
+    sample = sample[: max(1, settings.REPORT.max_cells // features.size)]
+    changed = np.repeat(sample[None], len(values), axis=0)  #                     (G, n, F)
+    changed[:, :, own] = features[:, None]
+    predicted = predict_drawn(model, changed.reshape(-1, sample.shape[1]))
+    shape = (len(values), len(sample), *predicted.shape[1:])
+    means = predicted.reshape(shape).mean(1)  #                                   (G, K, D)
+    difference = measure_difference(means, share)
+    # The probabilities of two labels are complementary, so the second one is enough.
+    output = 1 if len(difference) == 2 else int(difference.argmax())
     return ColumnCurve(
-        column.name, kind, values, share, mean[:, :, output], label, float(parting[output])
+        column.name,
+        column.kind if value_at else "category",
+        values,
+        share,
+        means[:, :, output],
+        output if model.target_.is_label else -1,
+        float(difference[output]),
     )
 
 
-def measure_parting(answers: Floats, share: Floats) -> Floats:
-    """How far curves (G, K, D) differ in shape, for each output; how far the curve goes up and down, where there is one, shape (D,).
+def measure_difference(means: Floats, share: Floats) -> Floats:
+    """How far curves (G, K, D) differ in shape, for each output; shape (D,).
+
+    A single curve is compared with its mean.
 
     Examples
     --------
-    Two lines that cross, and two that run beside each other.
+    Two lines that cross, and two parallel lines.
 
     >>> line = np.linspace(-1.0, 1.0, 5)
-    >>> cross, beside = np.stack([line, -line], axis=1), np.stack([line, line + 3.0], axis=1)
-    >>> measure_parting(np.stack([cross, beside], axis=2), np.full(5, 0.2)).round(2).tolist()
+    >>> crossing = np.stack([line, -line], axis=1)
+    >>> parallel = np.stack([line, line + 3.0], axis=1)
+    >>> means = np.stack([crossing, parallel], axis=2)
+    >>> measure_difference(means, np.full(5, 0.2)).round(2).tolist()
     [0.71, 0.0]
     """
     weight = (share / share.sum())[:, None, None]
-    curves = answers - (weight * answers).sum(0)
+    curves = means - (weight * means).sum(0)
     if curves.shape[1] > 1:
         curves = curves - curves.mean(1, keepdims=True)
     return np.asarray(np.sqrt((weight * np.square(curves)).sum(0).mean(0)))
@@ -191,48 +236,45 @@ def measure_parting(answers: Floats, share: Floats) -> Floats:
 
 def _number_values(
     prepare: Preparation, column: Column, X: NDArray[Any], own: NDArray[np.intp], at: int
-) -> tuple[list[float], Floats, Floats]:  # fmt: skip
-    """Places along a number in its own unit, their shares (G,), and the column's features there (G, own); none is a hole."""
+) -> tuple[list[float], Floats, Floats]:
+    """Values of a number in its unit, their shares (G,), and the column's features (G, own).
+
+    None of the values is missing.
+    """
     known = np.unique(X[:, at])
-    if len(known) > FEW_VALUES:
-        low, high = np.quantile(X[:, at], [TAIL, 1.0 - TAIL])
-        known = np.linspace(low, high, N_VALUES)
+    if len(known) > settings.REPORT.few_values:
+        tail = settings.REPORT.tail
+        low, high = np.quantile(X[:, at], [tail, 1.0 - tail])
+        known = np.linspace(low, high, settings.REPORT.n_values)
     numbers = [c.name for c in prepare.columns if c.kind in ("number", "date")]
     scaling = prepare.parts["number"][-1]
     place = numbers.index(column.name)
     values = known * scaling.scale_[place] + scaling.mean_[place]
     features = np.where(own == at, known[:, None], 0.0)
-    return (
-        [float(f"{value:.10g}") for value in values],
-        np.full(len(known), 1.0 / len(known)),
-        features,
-    )
+    share = np.full(len(known), 1.0 / len(known))
+    return [float(f"{value:.10g}") for value in values], share, features
 
 
 def _category_values(
     prepare: Preparation, column: Column, X: NDArray[Any], own: NDArray[np.intp], rows: Any
-) -> tuple[list[str], Floats, Floats]:  # fmt: skip
-    """The values that are told apart, their shares of the rows (G,), and the column's features there (G, own)."""
+) -> tuple[list[str], Floats, Floats]:
+    """Values of a category, their shares of the rows (G,), and the column's features (G, own)."""
     values = [prepare.feature_names[i].removeprefix(f"{column.name} = ") for i in own]
     values = [MISSING if value == f"{column.name} is missing" else value for value in values]
     share, features = X[:, own].mean(0), np.eye(len(own))
     rest = float((X[:, own].sum(1) == 0).mean())
     if rest > 0:
         values.append(_name_rest(column, values, rows))
-        share, features = (
-            np.append(share, rest),
-            np.concatenate([features, np.zeros((1, len(own)))]),
-        )
+        share = np.append(share, rest)
+        features = np.concatenate([features, np.zeros((1, len(own)))])
     return values, share, features
 
 
 def _name_rest(column: Column, values: Sequence[str], rows: Any) -> str:
-    """What is none of the values; where that is one value only, its name."""
+    """The name of what is none of the values: the remaining value, if there is only one."""
     if column.kind != "category":
-        return THERE
-    left = (
-        set()
-        if rows is None
-        else {text or MISSING for text in read_texts(rows[column.name])} - set(values)
-    )
+        return PRESENT
+    if rows is None:
+        return OTHER
+    left = {text or MISSING for text in read_texts(rows[column.name])} - set(values)
     return left.pop() if len(left) == 1 else OTHER

@@ -1,86 +1,96 @@
-"""What was found, in plain words: for somebody who decides, and has not heard of contexts before."""
+"""The first section: what was found, for readers who decide and may not know about contexts."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from leaflearn.estimators.identification import SURE
-from leaflearn.report.html_parts import bullets, command, facts, paragraph
-from leaflearn.report.interval_words import (
+from leaflearn.report.advice import Advice
+from leaflearn.report.formatting import (
     PERCENT,
+    count,
+    describe_gain,
+    enumerate_names,
     explain_intervals,
     show_error,
     show_interval,
-    tell_gain,
+    show_share,
 )
-from leaflearn.report.next_commands import (
-    ANSWERS,
-    FEW,
-    MODEL,
-    NEW,
-    PICTURES,
-    has_pictures,
-    write_command,
-)
-from leaflearn.report.number_text import count, show_share
-from leaflearn.report.safe_text import Html, join, name
+from leaflearn.report.rendering import isolate, plain
 from leaflearn.tabular.held_out import HeldOutErrors, Interval
 
-MOST_NAMES = 5
-MOST_NAMED_CONTEXTS, MOST_NAMED_GROUPS = 3, 12  # in the first paragraph
+if TYPE_CHECKING:
+    from leaflearn.tabular.table_model import TableModel
+
+MAX_NAMES = 5
+MAX_NAMED_CONTEXTS, MAX_NAMED_GROUPS = 3, 12  # in the first paragraphs
+LONGEST_CODE = 2000  # characters that are shown
 
 
-def tell_findings(
-    model: Any, n_notices: int, difference: Sequence[str] = (), place: str = MODEL
-) -> Html:
-    """The first section: how many contexts, in which column they differ, how sure, what one model would have done, what to do next.
+def describe_findings(
+    model: TableModel, n_notices: int, difference: Sequence[str], advice: Advice
+) -> dict[str, Any]:
+    """The values of `findings.html`.
 
     Parameters
     ----------
     model
         A fitted `TableModel`.
     n_notices
-        How many warnings the page has.
+        The number of warnings on the page.
     difference
-        Sentences on where the contexts differ, as pieces of a page.
-    place
-        The folder of the model, as the reader would type it.
+        Sentences on where the contexts differ.
+    advice
+        Code to use the model.
 
     Examples
     --------
     >>> from types import SimpleNamespace
-    >>> fitted = {"usage_": np.ones(1), "contexts_": np.zeros(4, dtype=int), "probabilities_": np.ones((4, 1)), "groups_": np.arange(4)}
-    >>> estimator = SimpleNamespace(**fitted, n_contexts_=1, converged_=True)
-    >>> model = SimpleNamespace(estimator_=estimator, target="effect", group="site", n_rows_=40, errors_=None, contexts="auto")
-    >>> model.preparation_, model.local_model_ = None, "mlp"
-    >>> "One context was found in 4 groups (by <bdi>site</bdi>, 40 rows)" in tell_findings(model, 0)
-    True
+    >>> from leaflearn.report.advice import python_advice
+    >>> from leaflearn.tabular.table_model import TableModel
+    >>> model = TableModel("effect", group="site")
+    >>> model.n_rows_, model.errors_, model.preparation_ = 40, None, None
+    >>> fitted = {"contexts_": np.zeros(4, dtype=int), "probabilities_": np.ones((4, 1))}
+    >>> fitted |= {"usage_": np.ones(1), "groups_": np.arange(4), "n_contexts_": 1}
+    >>> model.estimator_ = SimpleNamespace(**fitted, converged_=True)
+    >>> values = describe_findings(model, 0, [], python_advice(model))
+    >>> values["summary"][:35], values["measured"][:27]
+    ('One context was found in 4 groups (', 'No error could be measured:')
     """
-    where = (
-        [paragraph(f"{' '.join(difference)} <a href='#disagreement'>See the charts.</a>", "where")]
-        if difference
-        else []
-    )
-    parts = [
-        paragraph(_tell_contexts(model), "lead"),
-        *where,
-        *_name_the_others(model),
-        facts(_key_figures(model)),
-        *_tell_errors(model),
-    ]
-    return join(
-        [
-            *parts,
-            Html("<h3>What to do next</h3>"),
-            bullets([*_steps_in_doubt(model, n_notices), *_steps_to_use(model, place)]),
-        ]
-    )
+    errors = model.errors_
+    several = model.estimator_.n_contexts_ > 1
+    headline, summary = _summarize(model)
+    codes = (advice.identify, advice.predict_with_labels, advice.predict, advice.predict_by_group)
+    identify, with_labels, predict, by_group = (plain(code, LONGEST_CODE) for code in codes)
+    return {
+        "headline": headline,
+        "summary": summary,
+        "difference": difference,
+        "minorities": _name_minorities(model),
+        "figures": _list_figures(model),
+        "gain": describe_gain(errors) if errors is not None and several else None,
+        "measured": _describe_measurement(model),
+        "intervals": "" if errors is None else explain_intervals(errors),
+        "is_uncertain": not model.estimator_.converged_,
+        "notices": count(n_notices, "remark") if n_notices else "",
+        "uncertain_groups": _list_uncertain_groups(model),
+        "is_single": count_used(model) == 1,
+        "codes": {
+            "identify": identify,
+            "with_labels": with_labels,
+            "predict": predict,
+            "by_group": by_group,
+        },
+        "advice": advice,
+        "target": isolate(model.target, 60),
+        "group": "" if model.group is None else isolate(model.group, 60),
+    }
 
 
-def count_used(model: Any) -> int:
+def count_used(model: TableModel) -> int:
     """How many contexts have groups.
 
     Examples
@@ -92,187 +102,106 @@ def count_used(model: Any) -> int:
     return int((model.estimator_.usage_ > 0).sum())
 
 
-def _tell_contexts(model: Any) -> Html:
-    estimator, used = model.estimator_, count_used(model)
-    data = f"{count(model.n_rows_, 'row')}"
+def _summarize(model: TableModel) -> tuple[str, str]:
+    """How many contexts, in bold where there are several, and what that means."""
+    estimator, used, target = model.estimator_, count_used(model), isolate(model.target)
+    data = count(model.n_rows_, "row")
     if model.group is not None:
-        data = f"{count(len(estimator.groups_), 'group')} (by {name(model.group)}, {data})"
+        data = f"{count(len(estimator.groups_), 'group')} (by {isolate(model.group)}, {data})"
     idle = estimator.n_contexts_ - used
-    unused = (
-        f" {count(idle, 'further context')} {'has' if idle == 1 else 'have'} no groups."
-        if idle
-        else ""
-    )
+    have = "has" if idle == 1 else "have"
+    unused = f" {count(idle, 'further context')} {have} no groups." if idle else ""
     if model.contexts == 1:
-        return Html(
-            f"One context was asked for in {data}: one model answers {name(model.target)} for all of them."
-        )
+        return "", f"One context was requested for {data}: one model predicts {target} for all."
     if used == 1:
-        return Html(
-            f"One context was found in {data}: the groups do not clearly contradict each other on {name(model.target)}, "
-            f"and one model answers for all.{unused}"
+        return "", (
+            f"One context was found in {data}: the groups do not clearly contradict each other on "
+            f"{target}, and one model predicts for all.{unused}"
         )
-    return Html(
-        f"<strong>{used} contexts</strong> were found in {data}. Groups of one context answer alike. Groups of different contexts give "
-        f"different answers for {name(model.target)} on the same input, so no single model can be right for all of them.{unused}"
+    return f"{used} contexts", (
+        f" were found in {data}. Groups of the same context agree. Groups of different contexts "
+        f"have different values of {target} for the same input, so no single model can be right "
+        f"for all of them.{unused}"
     )
 
 
-def _name_the_others(model: Any) -> list[Html]:
-    """Who is not with the most, where two or three contexts have few enough groups to be named."""
+def _name_minorities(model: TableModel) -> str:
+    """The groups outside the largest context, if they are few enough to be named."""
     estimator = model.estimator_
-    if model.group is None or estimator.n_contexts_ > MOST_NAMED_CONTEXTS:
-        return []
+    if model.group is None or estimator.n_contexts_ > MAX_NAMED_CONTEXTS:
+        return ""
     others = {
         k: estimator.groups_[estimator.contexts_ == k] for k in range(1, estimator.n_contexts_)
     }
-    told = [
-        f"Context {k} holds {join((name(group, 40) for group in groups), ', ')}."
+    sentences = [
+        f"Context {k} contains {', '.join(isolate(group, 40) for group in groups)}."
         for k, groups in others.items()
-        if 0 < len(groups) <= MOST_NAMED_GROUPS
+        if 0 < len(groups) <= MAX_NAMED_GROUPS
     ]
-    if told and all(len(groups) <= MOST_NAMED_GROUPS for groups in others.values()):
-        told.append("Context 0 holds all others.")
-    return [paragraph(join(told, " "))] if told else []
+    if sentences and all(len(groups) <= MAX_NAMED_GROUPS for groups in others.values()):
+        sentences.append("Context 0 contains all others.")
+    return " ".join(sentences)
 
 
-def _key_figures(model: Any) -> list[tuple[str, Html, Html]]:
+def _list_figures(model: TableModel) -> list[dict[str, str]]:
+    """The key figures: a term, a number, and a few words."""
     estimator, errors = model.estimator_, model.errors_
-    sizes = [
-        f"{size:,}"
-        for size in np.bincount(estimator.contexts_, minlength=estimator.n_contexts_)[:MOST_NAMES]
-    ]
-    *first, last = [*sizes, "fewer"] if estimator.n_contexts_ > MOST_NAMES else sizes
-    what = "rows" if model.group is None else "groups"
-    figures = [
-        (
-            "Contexts",
-            Html(f"{count_used(model)}"),
-            Html(f"with {', '.join(first)}{' and ' if first else ''}{last} {what}"),
-        )
-    ]
+    counts = np.bincount(estimator.contexts_, minlength=estimator.n_contexts_)
+    sizes = [f"{size:,}" for size in counts[:MAX_NAMES]]
+    sizes += ["fewer"] if estimator.n_contexts_ > MAX_NAMES else []
+    noun = "rows" if model.group is None else "groups"
+    words = f"with {enumerate_names(sizes)} {noun}"
+    figures = [{"term": "Contexts", "number": str(count_used(model)), "words": words}]
     if estimator.n_contexts_ > 1:
         sure, m = int((estimator.probabilities_.max(1) >= SURE).sum()), len(estimator.groups_)
-        figures.append(
-            (
-                "Sure",
-                Html(show_share(sure / m)),
-                Html(f"of the {what} are at least {show_share(SURE)} sure of their context"),
-            )
-        )
+        words = f"of the {noun} are in their context with a probability of at least "
+        words += show_share(SURE)
+        figures.append({"term": "Sure", "number": show_share(sure / m), "words": words})
     if errors is not None:
-        words = "of new answers are wrong" if errors.is_rate else "typical error of a new answer"
-        figures.append(
-            (
-                "Error of one model for all",
-                *_show_error(errors, errors.one_model, errors.one_model_interval, words),
-            )
-        )
+        ends = errors.one_model_interval
+        figures.append(_describe_error("Error of a pooled model", errors, errors.one_model, ends))
         if estimator.n_contexts_ > 1:
-            figures.append(
-                (
-                    "Error with the contexts",
-                    *_show_error(errors, errors.contexts, errors.contexts_interval, words),
-                )
-            )
+            ends = errors.contexts_interval
+            term = "Error with the contexts"
+            figures.append(_describe_error(term, errors, errors.contexts, ends))
     return figures
 
 
-def _show_error(
-    errors: HeldOutErrors, error: float, interval: Interval | None, words: str
-) -> tuple[Html, Html]:
-    """The error, and words on it with its interval."""
-    ends = (
-        ""
-        if interval is None
-        else f" <span class='ends'>{PERCENT} interval: {show_interval(errors, interval)}</span>"
-    )
-    return Html(show_error(errors, error)), Html(f"{words}{ends}")
+def _describe_error(
+    term: str, errors: HeldOutErrors, error: float, interval: Interval | None
+) -> dict[str, str]:
+    words = "of new predictions are wrong" if errors.is_rate else "typical error of a prediction"
+    figure = {"term": term, "number": show_error(errors, error), "words": words}
+    if interval is not None:
+        figure["interval"] = f"{PERCENT} interval: {show_interval(errors, interval)}"
+    return figure
 
 
-def _tell_errors(model: Any) -> list[Html]:
+def _describe_measurement(model: TableModel) -> str:
     errors = model.errors_
     if errors is None:
-        return [
-            paragraph(
-                "No error could be measured: every group is a single row, so no rows could be held out inside the groups."
-            )
-        ]
-    how = f"Measured on {count(errors.n_rows, 'row')} that were held out inside the groups"
+        return (
+            "No error could be measured: every group is a single row, so no rows could be held out "
+            "within the groups."
+        )
+    how = f"Measured on {count(errors.n_rows, 'row')} that were held out within the groups"
     if not errors.is_rate:
-        how += f", as the root of the mean squared error, in the unit of {name(model.target)}"
-    clause, rest = ("", "") if model.estimator_.n_contexts_ == 1 else tell_gain(errors)
-    gain = f"<strong>{clause}</strong>{rest} " if clause else ""
-    return [paragraph(f"{gain}{how}."), paragraph(explain_intervals(errors), "note")]
+        how += f", as root mean squared error, in the unit of {isolate(model.target)}"
+    return f"{how}."
 
 
-def _steps_in_doubt(model: Any, n_notices: int) -> list[Html]:
-    estimator, steps = model.estimator_, []
-    if not estimator.converged_:
-        steps.append(
-            Html(
-                "The fit has doubts about itself. Read <a href='#warnings'>the warnings</a> before you rely on the contexts."
-            )
-        )
-    elif n_notices:
-        steps.append(
-            Html(
-                f"Read <a href='#warnings'>{count(n_notices, 'remark')} on the data and the fit</a>."
-            )
-        )
+def _list_uncertain_groups(model: TableModel) -> str:
+    """Groups whose context is uncertain, the most uncertain first."""
+    estimator = model.estimator_
     sure = estimator.probabilities_.max(1)
-    unsure = np.argsort(sure, kind="stable")[: int((sure < SURE).sum())]
-    if len(unsure) and model.group is not None:
-        shown = join(
-            (
-                f"{name(estimator.groups_[i], 60)} ({show_share(sure[i])})"
-                for i in unsure[:MOST_NAMES]
-            ),
-            ", ",
-        )
-        more = f" and {len(unsure) - MOST_NAMES:,} more" if len(unsure) > MOST_NAMES else ""
-        steps.append(
-            Html(
-                f"Label a few more rows of the groups that are less than {show_share(SURE)} sure: {shown}{more}."
-            )
-        )
-    return steps
-
-
-def _steps_to_use(model: Any, place: str) -> list[Html]:
-    """Commands to paste, and what has to be filled in."""
-    folder = f" <code>{MODEL}</code>: the folder that the model is in." if place == MODEL else ""
-    folder += (
-        f" <code>{PICTURES}</code>: the folder with the pictures." if has_pictures(model) else ""
+    order = np.argsort(sure, kind="stable")[: int((sure < SURE).sum())]
+    if not len(order) or model.group is None:
+        return ""
+    shown = ", ".join(
+        f"{isolate(estimator.groups_[i], 60)} ({show_share(sure[i])})" for i in order[:MAX_NAMES]
     )
-    new = f"Fill in <code>{NEW}</code>: your table of rows to be answered"
-    if count_used(model) == 1:
-        use = command(write_command(model, "predict", place, NEW, "-o", ANSWERS))
-        return [Html(f"Use it like any model:{use}{new}.{folder}")]
-    identify = command(write_command(model, "identify", place, FEW))
-    answer = command(write_command(model, "predict", place, NEW, "--support", FEW, "-o", ANSWERS))
-    by = (
-        ""
-        if model.group is None
-        else f", and with {name(model.group, 60)} where they are of several sources"
+    more = f" and {len(order) - MAX_NAMES:,} more" if len(order) > MAX_NAMES else ""
+    return (
+        "Label a few more rows of the groups whose context has a probability of less than "
+        f"{show_share(SURE)}: {shown}{more}."
     )
-    steps = [
-        Html(
-            "Find out what the groups of a context have in common, and give the contexts names: "
-            "<a href='#contexts'>how they differ</a>, <a href='#groups'>which group is where</a>."
-        ),
-        Html(
-            f"For a new source, have a few of its rows labelled. They tell its context, and with it the answers:{identify}{answer}"
-            f"Fill in <code>{FEW}</code>: your table of these rows, with their {name(model.target, 60)}{by}; "
-            f"<code>{NEW}</code>: your table of rows to be answered.{folder}"
-        ),
-    ]
-    if model.group is None:
-        return steps
-    known = command(write_command(model, "predict", place, NEW, "--by-group", "-o", ANSWERS))
-    return [
-        *steps,
-        Html(
-            f"The groups on this page need no labelled rows:{known}{new}, with their {name(model.group, 60)}."
-        ),
-    ]

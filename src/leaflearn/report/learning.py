@@ -1,138 +1,169 @@
-"""The section on how the contexts were learnt: the loss, the use of the contexts, and the fate of every start."""
+"""The sections on how the model was fitted, and on how many contexts it has."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from leaflearn.report.column_curves import MOST_DRAWN
-from leaflearn.report.html_parts import figure, key_to_lines, opening, paragraph, table
-from leaflearn.report.inline_svg import to_inline_svg
-from leaflearn.report.number_text import count, show_number, show_share
-from leaflearn.report.report_charts import FEWEST_MOMENTS, draw_history, draw_starts
-from leaflearn.report.safe_text import Html, from_text, join, name
+from leaflearn.report.charts import (
+    MIN_EPOCHS,
+    draw_history,
+    draw_selection,
+    draw_starts,
+    to_inline_svg,
+)
+from leaflearn.report.column_curves import MAX_DRAWN
+from leaflearn.report.formatting import count, show_number, show_share
+from leaflearn.report.rendering import isolate
 
-MOST_MOMENTS, MOST_STARTS = 20, 50
+if TYPE_CHECKING:
+    from leaflearn.tabular.table_model import TableModel
+
+MAX_EPOCHS, MAX_STARTS = 20, 50  # in the tables
+CRITERIA = {
+    "held_out": "held-out error",
+    "error": "error on unseen groups",
+    "train_error": "training error",
+    "aic": "AIC",
+    "bic": "BIC",
+    "icl": "ICL",
+}
+SELECTION_HEADING = "Error on held-out rows by number of contexts"
 
 
-def tell_learning(model: Any) -> Html:
-    """Learning and usage curves, and the fate of every start.
+def describe_learning(model: TableModel) -> dict[str, Any]:
+    """The values of `learning.html`: the loss, the usage of the contexts, and every start.
 
     Examples
     --------
     >>> from types import SimpleNamespace
-    >>> start = {"error": 0.5, "kept": True, "n_iter": 1, "converged": True, "curve": np.array([0.5])}
+    >>> start = {"error": 0.5, "kept": True, "n_iter": 1, "converged": True, "curve": [0.5]}
     >>> history = {"epoch": np.array([1]), "loss": np.array([0.5])}
-    >>> estimator = SimpleNamespace(init_="random", history_=history, restarts_=[start], stability_=1.0, n_contexts_=1)
-    >>> "One start was made, and it was kept." in tell_learning(SimpleNamespace(local_model_="linear", estimator_=estimator))
-    True
+    >>> fitted = {"init_": "random", "history_": history, "restarts_": [start], "stability_": 1.0}
+    >>> estimator = SimpleNamespace(**fitted, n_contexts_=1)
+    >>> model = SimpleNamespace(local_model_="linear", estimator_=estimator)
+    >>> describe_learning(model)["rounds"]
+    'It took 1 round; the final loss is 0.5.'
     """
     estimator = model.estimator_
-    start = paragraph(
-        Html(
-            f"The local models are of the kind {name(model.local_model_)}. Where the search began: {from_text(estimator.init_)}."
-        )
+    history, starts = estimator.history_, estimator.restarts_
+    n, last = len(history["epoch"]), show_number(float(history["loss"][-1]))
+    has_curves = n >= MIN_EPOCHS
+    has_start_curves = len(starts) > 1 and max(len(s["curve"]) for s in starts) >= MIN_EPOCHS
+    several = estimator.n_contexts_ > 1
+    return {
+        "local_model": isolate(model.local_model_),
+        "init": estimator.init_,
+        "rounds": f"It took {count(n, 'round')}; the final loss is {last}.",
+        "n_in_key": min(estimator.n_contexts_, MAX_DRAWN) if several else 0,
+        "loss": _chart_loss(history) if has_curves else None,
+        "usage": _chart_usage(history) if has_curves and several else None,
+        "history": _list_history(history),
+        "starts": _describe_starts(model),
+        "start_curves": _chart_starts(model) if has_start_curves else None,
+        "start_rows": [_describe_start(i, start) for i, start in enumerate(starts[:MAX_STARTS])],
+    }
+
+
+def describe_selection(model: TableModel) -> dict[str, Any]:
+    """The values of `selection.html`: the held-out error for each number of contexts.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> model = SimpleNamespace(contexts=2, estimator_=SimpleNamespace(selection_={}))
+    >>> describe_selection(model)
+    {'how': 'You requested 2 contexts. No other number was tried.', 'svg': None}
+    """
+    estimator, is_given = model.estimator_, model.contexts != "auto"
+    selection, selected = estimator.selection_, estimator.n_contexts_ if estimator.selection_ else 0
+    how = "The number of contexts was selected from the data."
+    if is_given:
+        how = f"You requested {count(int(model.contexts), 'context')}."
+    if len(selection.get("n_contexts", ())) < 2:
+        return {"how": f"{how} No other number was tried.", "svg": None}
+    if not is_given:
+        how += " It is the smallest number that no larger one clearly improves on."
+    surrogates = "Smooth surrogate models"
+    if "mean answers to the items" in estimator.init_:
+        surrogates = "Mean answers to the items"
+    columns = [column for column in CRITERIA if column in selection]
+    pairs = list(zip(selection["n_contexts"], selection["held_out"], strict=True))
+    shown = ", ".join(f"{n}: {show_number(float(error))}" for n, error in pairs)
+    description = f"Error for each number of contexts: {shown}. {selected} was selected."
+    chart = draw_selection(selection, selected)
+    return {
+        "how": (
+            f"{how} {surrogates} were used in place of the local models. Errors are relative to "
+            "the error of a constant prediction."
+        ),
+        "heading": SELECTION_HEADING,
+        "svg": to_inline_svg(chart, "selection", SELECTION_HEADING, description),
+        "head": ["contexts", *(CRITERIA[column] for column in columns)],
+        "rows": [
+            [
+                f"{n}{' (selected)' if n == selected else ''}",
+                *(show_number(float(selection[column][i])) for column in columns),
+            ]
+            for i, n in enumerate(selection["n_contexts"])
+        ],
+    }
+
+
+def _chart_loss(history: Mapping[str, Any]) -> dict[str, Any]:
+    first, last = (show_number(float(history["loss"][i])) for i in (0, -1))
+    caption = f"From {first} to {last} in {count(len(history['epoch']), 'epoch')}."
+    chart = draw_history(history, "loss", "loss")
+    return {"svg": to_inline_svg(chart, "loss", "Loss over the epochs", caption), "words": caption}
+
+
+def _chart_usage(history: Mapping[str, Any]) -> dict[str, Any]:
+    shares = enumerate(history["usage"][-1][:MAX_DRAWN])
+    caption = f"At the end: {', '.join(f'context {k} {show_share(s)}' for k, s in shares)}."
+    chart = draw_history(history, "usage", "share of the groups")
+    title = "Share of the groups in each context"
+    return {"svg": to_inline_svg(chart, "usage", title, caption), "words": caption}
+
+
+def _chart_starts(model: TableModel) -> dict[str, Any]:
+    caption = (
+        "The loss of every start over its epochs; the selected one is thick, the others are thin "
+        "and dashed."
     )
-    return join(
-        [start, *_tell_history(estimator), Html("<h3>Starts</h3>"), *_tell_starts(estimator)]
-    )
+    chart = draw_starts(model.estimator_.restarts_[:MAX_STARTS])
+    title = "Loss of the starts"
+    return {"svg": to_inline_svg(chart, "starts", title, caption), "words": caption}
 
 
-def _tell_history(estimator: Any) -> list[Html]:
-    history = estimator.history_
-    n, loss = len(history["epoch"]), history["loss"]
-    rounds = f"It took {count(n, 'round')}; the loss ended at {show_number(float(loss[-1]))}."
-    numbers = _history_numbers(history)
-    if n < FEWEST_MOMENTS:
-        return [
-            paragraph(f"{rounds} That is too short for a curve."),
-            opening("The numbers", numbers),
-        ]
-    fell = f"From {show_number(float(loss[0]))} to {show_number(float(loss[-1]))} in {count(n, 'epoch')}."
-    parts = [
-        figure(
-            Html("Loss"),
-            to_inline_svg(
-                draw_history(history, "loss", "loss"), "loss", "Loss over the epochs", fell
-            ),
-            Html(fell),
-            numbers,
-        )
-    ]
-    if estimator.n_contexts_ > 1:
-        ends = ", ".join(
-            f"context {k} {show_share(share)}"
-            for k, share in enumerate(history["usage"][-1][:MOST_DRAWN])
-        )
-        svg = to_inline_svg(
-            draw_history(history, "usage", "share of the groups"),
-            "usage",
-            "Share of the groups in each context",
-            f"At the end: {ends}.",
-        )
-        parts.append(
-            figure(Html("Usage of the contexts"), svg, from_text(f"At the end: {ends}."), Html(""))
-        )
-    charts = Html(f"<div class='charts'>{join(parts)}</div>")
-    key = (
-        [key_to_lines(min(estimator.n_contexts_, MOST_DRAWN))] if estimator.n_contexts_ > 1 else []
-    )
-    return [*key, charts]
-
-
-def _history_numbers(history: Mapping[str, Any]) -> Html:
-    """Some moments of the history, with all there is but the usage."""
+def _list_history(history: Mapping[str, Any]) -> dict[str, Any]:
+    """Some epochs of the history, with all there is except the usage."""
     n = len(history["epoch"])
-    chosen = np.unique(np.linspace(0, n - 1, min(n, MOST_MOMENTS)).astype(int))
+    chosen = np.unique(np.linspace(0, n - 1, min(n, MAX_EPOCHS)).astype(int))
     columns = [column for column in history if np.ndim(history[column]) == 1]
-    rows = [[Html(show_number(float(history[column][i]))) for column in columns] for i in chosen]
-    return table(
-        "Moments of the fit", [column.replace("_", " ") for column in columns], rows, texts=()
+    rows = [[show_number(float(history[column][i])) for column in columns] for i in chosen]
+    return {"head": [column.replace("_", " ") for column in columns], "rows": rows}
+
+
+def _describe_starts(model: TableModel) -> str:
+    starts = model.estimator_.restarts_
+    if len(starts) == 1:
+        return "One start was made, and it was selected."
+    selected = next((number for number, start in enumerate(starts) if start["kept"]), 0)
+    return (
+        f"{len(starts):,} starts were made. Number {selected} was selected: in its stage, it "
+        "explains the groups best. Starts that explain the groups equally well agree on "
+        f"{show_share(model.estimator_.stability_)} of them."
     )
 
 
-def _tell_starts(estimator: Any) -> list[Html]:
-    starts = estimator.restarts_
-    kept = next((number for number, start in enumerate(starts) if start["kept"]), 0)
-    agree = (
-        f"Starts that explain the groups equally well agree on {show_share(estimator.stability_)}."
-    )
-    one = "One start was made, and it was kept."
-    said = paragraph(
-        one
-        if len(starts) == 1
-        else f"{len(starts):,} starts, of which number {kept} was kept: of its stage, it explains the groups best. {agree}"
-    )
-    rows = [
-        [
-            Html(f"{number}"),
-            from_text(str(start.get("stage", ""))),  # models of older versions do not tell it
-            Html(show_number(start["error"])),
-            Html(f"{start['n_iter']:,}"),
-            _yes(start["converged"]),
-            _yes(start["kept"]),
-        ]
-        for number, start in enumerate(starts[:MOST_STARTS])
+def _describe_start(number: int, start: Mapping[str, Any]) -> list[str]:
+    return [
+        str(number),
+        str(start.get("stage", "")),  # models of version 0.1.0 do not store it
+        show_number(start["error"]),
+        f"{start['n_iter']:,}",
+        "yes" if start["converged"] else "no",
+        "yes" if start["kept"] else "no",
     ]
-    fates = table(
-        "Every start and its fate",
-        ["start", "stage", "error", "rounds", "stood still", "kept"],
-        rows,
-        texts=(1, 4, 5),
-    )
-    if len(starts) < 2 or max(len(start["curve"]) for start in starts) < FEWEST_MOMENTS:
-        return [said, fates]
-    words = "The loss of every start over its epochs; the one that was kept is thick, the others are thin and dashed."
-    chart = figure(
-        Html("Loss of the starts"),
-        to_inline_svg(draw_starts(starts[:MOST_STARTS]), "starts", "Loss of the starts", words),
-        Html(words),
-        Html(""),
-    )
-    return [said, Html(f"<div class='charts'>{chart}<div>{fates}</div></div>")]
-
-
-def _yes(value: Any) -> Html:
-    return Html("yes" if value else "no")

@@ -1,201 +1,199 @@
-"""Everything that was odd about the data or the fit, each with what to do about it."""
+"""The section on warnings: problems of the data or the fit, each with what to do about it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from leaflearn.messages import (
+    ColumnsLeftOut,
+    Message,
+    NoGroupColumn,
+    OneRowPerGroup,
+    SavedText,
+    SingleRowGroups,
+    message_from_json,
+)
+from leaflearn.report import settings
+from leaflearn.report.advice import Advice
 from leaflearn.report.findings import count_used
-from leaflearn.report.html_parts import paragraph
-from leaflearn.report.number_text import count, show_share
-from leaflearn.report.safe_text import Html, from_text, join, name, plain
+from leaflearn.report.formatting import count, show_share
+from leaflearn.report.rendering import isolate
 from leaflearn.report.training_rows import TrainingRows
 from leaflearn.tabular.preparation import Preparation
 
-MOST_COLUMNS, MOST_ROWS = 12, 20
-AGREE = 0.9  # of the groups, weighed by how clearly they tell: below, equally good starts disagree
-SINGLE_ROWS = (
-    "Every group has a single row",
-    "Every group in ",
-    "No column of groups was given",
-)  # how warnings of these begin
-DOUBTS = (
-    "The fit may not be right",
-    "The contexts may not be",
-    "Half of the ",
-    "The groups in ",
-    "No two groups",
-    SINGLE_ROWS[0],
-)
-OF_CELLS = ("as missing.", " is missing in ")  # what stands in warnings of single cells
-ADVICE_ON_A_ROW = "Check these cells; if they are what they should be, nothing has to be done."
-ADVICE_ON_A_FIT = "Follow the advice in the sentence, fit again, and write this page anew."
+if TYPE_CHECKING:
+    from leaflearn.tabular.table_model import TableModel
+
+MAX_COLUMNS, MAX_ROWS = 12, 20
+LONGEST_MESSAGE = 1000
+ABOUT_SINGLE_ROWS = (SingleRowGroups, NoGroupColumn, OneRowPerGroup)
+ADVICE = {  # other messages say themselves what to do
+    "fit": "Follow the advice in the message, fit again, and write this page again.",
+    "cells": "Check these cells; if they are correct, nothing has to be done.",
+}
 
 
 @dataclass(frozen=True)
 class Notice:
-    """What was odd, what to do, and whether it is about the fit itself.
+    """A problem, what to do about it, and whether it is about the fit or about the data.
 
     Examples
     --------
-    >>> Notice(Html("Four rows have no target."), Html("Label them.")).is_about_the_fit
-    False
+    >>> Notice("Four rows have no target.", "Label them.").about
+    'data'
     """
 
-    what: Html
-    advice: Html
-    is_about_the_fit: bool = False
+    problem: str
+    advice: str
+    about: str = "data"
 
 
-def collect_notices(model: Any, rows: TrainingRows | None) -> list[Notice]:
-    """Of the fit first, then of the data; what was said during the fit is there where the model has kept it.
+def collect_notices(model: TableModel, rows: TrainingRows | None, advice: Advice) -> list[Notice]:
+    """Problems of the fit first, then those of the data.
+
+    Warnings of the fit are included if the model stores them.
 
     Examples
     --------
     >>> from types import SimpleNamespace
-    >>> estimator = SimpleNamespace(n_contexts_=1, usage_=np.ones(1), stability_=1.0, converged_=True, outliers_=np.array([True, False]))
-    >>> model = SimpleNamespace(estimator_=estimator, preparation_=None, errors_=None, group_sizes_=np.array([2]))
-    >>> [notice.what.split(" (")[0] for notice in collect_notices(model, None)]
+    >>> from leaflearn.report.advice import python_advice
+    >>> from leaflearn.tabular.table_model import TableModel
+    >>> model = TableModel("effect")
+    >>> model.errors_, model.preparation_, model.group_sizes_ = None, None, np.array([2])
+    >>> fitted = {"n_contexts_": 1, "usage_": np.ones(1), "stability_": 1.0, "converged_": True}
+    >>> model.estimator_ = SimpleNamespace(**fitted, outliers_=np.array([True, False]))
+    >>> [notice.problem[:5] for notice in collect_notices(model, None, python_advice(model))]
     ['1 row']
     """
-    kept = [str(sentence) for sentence in getattr(model, "warnings_", ())]
-    told = list(dict.fromkeys([*kept, *([] if rows is None else rows.warnings)]))
-    told = [
-        sentence for sentence in told if not sentence.startswith("Columns were left out: ")
-    ]  # that comes with advice
-    found = [_from_sentence(sentence, bool(_single_rows(model))) for sentence in told]
-    if not any(notice.is_about_the_fit for notice in found):
-        found = [*_doubts(model), *found]
-    found += _left_out(model) + (
-        [] if any(sentence.startswith(SINGLE_ROWS) for sentence in kept) else _single_rows(model)
-    )
-    found += _outliers(model, rows) + _no_gain(model) + _other_rows(rows)
-    return sorted(found, key=lambda notice: not notice.is_about_the_fit)
+    stored = [
+        message_from_json(message) if isinstance(message, str) else message
+        for message in getattr(model, "warnings_", ())
+    ]
+    messages = dict.fromkeys([*stored, *([] if rows is None else rows.warnings)])
+    notices = [
+        _from_message(message, model, advice)
+        for message in messages
+        if not isinstance(message, ColumnsLeftOut)  # `_list_unused_columns` adds advice to it
+    ]
+    if not any(notice.about == "fit" for notice in notices):
+        notices = [*_check_fit(model, advice), *notices]
+    notices += _list_unused_columns(model, advice)
+    if not any(isinstance(message, ABOUT_SINGLE_ROWS) for message in stored):
+        notices += _check_single_rows(model, advice)
+    notices += _list_outliers(model, rows) + _check_gain(model, advice) + _check_table(rows)
+    return sorted(notices, key=lambda notice: notice.about != "fit")
 
 
-def tell_notices(notices: list[Notice]) -> Html:
-    """The section on warnings.
-
-    Examples
-    --------
-    >>> tell_notices([])
-    '<p>Nothing was found to warn of.</p>'
-    """
-    if not notices:
-        return paragraph("Nothing was found to warn of.")
-    items = (
-        f"<li{' class=doubt' if notice.is_about_the_fit else ''}><strong>{'The fit' if notice.is_about_the_fit else 'The data'}:</strong> "
-        f"{notice.what} <span class='advice'>{notice.advice}</span></li>"
-        for notice in notices
-    )
-    return Html(f"<ul class='notices'>{join(items)}</ul>")
+def _from_message(message: Message, model: TableModel, advice: Advice) -> Notice:
+    about = "data" if isinstance(message, SavedText) else message.about
+    if isinstance(message, ABOUT_SINGLE_ROWS) and _has_contexts_of_single_rows(model):
+        about = "fit"
+    text = isolate(advice.message(message), LONGEST_MESSAGE)
+    return Notice(text, ADVICE.get(about, ""), "fit" if about == "fit" else "data")
 
 
-def _from_sentence(sentence: str, is_of_single_rows: bool) -> Notice:
-    """A warning in the words that the user saw, in which names of columns stand; contexts that were found in single rows are doubtful."""
-    is_doubt = sentence.startswith(DOUBTS) or (
-        is_of_single_rows and sentence.startswith(SINGLE_ROWS)
-    )
-    is_of_cells = any(words in sentence for words in OF_CELLS)
-    advice = (
-        ADVICE_ON_A_FIT if is_doubt else ADVICE_ON_A_ROW if is_of_cells else ""
-    )  # all others say themselves what to do
-    return Notice(Html(f"<bdi>{from_text(plain(sentence, 1000))}</bdi>"), Html(advice), is_doubt)
-
-
-def _doubts(model: Any) -> list[Notice]:
+def _check_fit(model: TableModel, advice: Advice) -> list[Notice]:
+    """Problems that the estimator stores, for models that do not store their warnings."""
     estimator = model.estimator_
-    found = []
-    if estimator.stability_ < AGREE:
-        what = f"Starts that explain the groups equally well agree on {show_share(estimator.stability_)} of them only."
-        found.append(
-            Notice(Html(what), Html("Give more rows for each group, or more groups."), True)
+    if estimator.stability_ < settings.REPORT.min_agreement:
+        agreement = show_share(estimator.stability_)
+        problem = f"Starts that explain the groups equally well agree on only {agreement} of them."
+        return [Notice(problem, "Provide more rows per group, or more groups.", "fit")]
+    if estimator.converged_:
+        return []
+    auto = "" if model.contexts == "auto" else f"`{advice.option('contexts', 'auto')}` or "
+    return [
+        Notice(
+            "The diagnostics of the fit contradict the contexts: another allocation, or another "
+            "number of contexts, may be right.",
+            f"Fit again with {auto}another `{advice.option('random_state', None)}` and compare; "
+            "the warnings of the fit give the reasons.",
+            "fit",
         )
-    if not estimator.converged_ and not found:
-        what = "The checks at the end of the fit speak against the contexts: another allocation, or another number of contexts, may be right."
-        auto = "" if model.contexts == "auto" else "<code>--contexts auto</code> or "
-        advice = f"Fit again with {auto}another <code>--seed</code> and compare; the fit prints on the terminal what speaks against it."
-        found.append(Notice(Html(what), Html(advice), True))
-    return found
+    ]
 
 
-def _left_out(model: Any) -> list[Notice]:
-    """Columns that were not learnt from, by reason."""
+def _list_unused_columns(model: TableModel, advice: Advice) -> list[Notice]:
+    """Columns that were not used, by reason."""
     if not isinstance(model.preparation_, Preparation):
         return []
     reasons: dict[str, list[str]] = {}
     for column in model.preparation_.columns:
         if column.kind == "nothing":
             reasons.setdefault(column.form, []).append(column.name)
-    return [_left_out_for(reason, columns) for reason, columns in reasons.items()]
+    option = advice.option("features", None)
+    notices = []
+    for reason, columns in reasons.items():
+        shown = ", ".join(isolate(column, 60) for column in columns[:MAX_COLUMNS])
+        n_more = len(columns) - MAX_COLUMNS
+        more = f" and {n_more} more" if n_more > 0 else ""
+        was, them = ("was", "it") if len(columns) == 1 else ("were", "them")
+        problem = f"{count(len(columns), 'column')} {was} not used ({reason}): {shown}{more}."
+        notices.append(
+            Notice(problem, f"To use {them} anyway, name all columns to use with `{option}`.")
+        )
+    return notices
 
 
-def _left_out_for(reason: str, columns: list[str]) -> Notice:
-    shown = join((name(column, 60) for column in columns[:MOST_COLUMNS]), ", ")
-    more = f" and {len(columns) - MOST_COLUMNS} more" if len(columns) > MOST_COLUMNS else ""
-    what = f"{count(len(columns), 'column')} {'was' if len(columns) == 1 else 'were'} not learnt from ({from_text(reason)}): {shown}{more}."
-    them = "it" if len(columns) == 1 else "them"
-    return Notice(
-        Html(what),
-        Html(
-            f"To learn from {them} nevertheless, name all columns to learn from with <code>--features</code>."
-        ),
-    )
+def _has_contexts_of_single_rows(model: TableModel) -> bool:
+    return bool(model.estimator_.n_contexts_ > 1 and model.group_sizes_.max() == 1)
 
 
-def _single_rows(model: Any) -> list[Notice]:
-    if model.estimator_.n_contexts_ == 1 or model.group_sizes_.max() > 1:
+def _check_single_rows(model: TableModel, advice: Advice) -> list[Notice]:
+    if not _has_contexts_of_single_rows(model):
         return []
     return [
         Notice(
-            Html("Every group is a single row, and single rows hardly tell contexts apart."),
-            Html(
-                "Name with <code>--group</code> a column of rows that belong together: annotator, site, session, device."
-            ),
-            True,
+            "Every group is a single row, and contexts can hardly be identified from single rows.",
+            f"Name with `{advice.option('group', None)}` a column of rows that belong together: "
+            "annotator, site, session, device.",
+            "fit",
         )
     ]
 
 
-def _outliers(model: Any, rows: TrainingRows | None) -> list[Notice]:
+def _list_outliers(model: TableModel, rows: TrainingRows | None) -> list[Notice]:
     places = np.flatnonzero(model.estimator_.outliers_)
     if not len(places):
         return []
-    what = f"{count(len(places), 'row')} ({show_share(len(places) / len(model.estimator_.outliers_))}) of the training table"
+    share = show_share(len(places) / len(model.estimator_.outliers_))
+    where = ""
     if rows is not None and rows.is_same:
-        numbers = ", ".join(f"{rows.frame.index[i] + 1:,}" for i in places[:MOST_ROWS])
-        what += f" (counted from 1: {numbers}{' and others' if len(places) > MOST_ROWS else ''})"
-    what += " contradict the rest of their group or context, and taught nobody."
+        numbers = ", ".join(f"{rows.frame.index[i] + 1:,}" for i in places[:MAX_ROWS])
+        where = f" (counted from 1: {numbers}{' and others' if len(places) > MAX_ROWS else ''})"
     return [
-        Notice(Html(what), Html("They may be mislabelled, or in the wrong group; look at them."))
+        Notice(
+            f"{count(len(places), 'row')} ({share}) of the training table{where} contradict the "
+            "rest of their group or context, and were excluded from the fit.",
+            "They may be mislabelled, or in the wrong group; look at them.",
+        )
     ]
 
 
-def _no_gain(model: Any) -> list[Notice]:
+def _check_gain(model: TableModel, advice: Advice) -> list[Notice]:
     errors = model.errors_
     if errors is None or count_used(model) == 1 or errors.contexts < errors.one_model:
         return []
     return [
         Notice(
-            Html("On held-out rows the contexts answer no better than one model for all."),
-            Html("Fit with <code>--contexts 1</code>, or give more rows for each group."),
-            True,
+            "The contexts predict held-out rows no better than a pooled model.",
+            f"Fit with `{advice.option('contexts', 1)}`, or provide more rows per group.",
+            "fit",
         )
     ]
 
 
-def _other_rows(rows: TrainingRows | None) -> list[Notice]:
+def _check_table(rows: TrainingRows | None) -> list[Notice]:
     if rows is None or rows.is_same:
         return []
     return [
         Notice(
-            Html(
-                "The table that this page was written with is not the one that the model was fitted to: their fingerprints differ."
-            ),
-            Html(
-                "Curves and examples are of the rows at hand; all else is of the fit. Give the training table to have both agree."
-            ),
+            "This page was written with a different table than the model was fitted to: their "
+            "fingerprints differ.",
+            "Curves and examples are from the table that was given; everything else is from the "
+            "fit. Write this page with the training table so that both agree.",
         )
     ]

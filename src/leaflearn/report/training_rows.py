@@ -1,25 +1,28 @@
-"""The table that a model was fitted to, read once more, and what there was to say about it."""
+"""The training table of a model, read again, and the warnings about it."""
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leaflearn.estimators.validation import check_X
-from leaflearn.messages import TableWarning
+from leaflearn.messages import Message, TableWarning
 from leaflearn.persistence.fingerprint import fingerprint
 from leaflearn.tabular.preparation import Preparation
 from leaflearn.tabular.reading import find_column, to_frame
 from leaflearn.tabular.rows import keep_rows_with_group, keep_rows_with_target, name_groups
 
+if TYPE_CHECKING:
+    from leaflearn.tabular.table_model import TableModel
+
 
 @dataclass(frozen=True, eq=False)
 class TrainingRows:
-    """Rows that a model learnt from, in the user's own columns and as features.
+    """Rows of the training table, in the user's own columns and as features.
 
     Parameters
     ----------
@@ -30,14 +33,15 @@ class TrainingRows:
     X, y
         Features (N, F) and targets (N,).
     warnings
-        What was said while they were read.
+        Warnings that were given while they were read.
     is_same
-        Whether these are the very rows that the model was fitted to.
+        Whether the model was fitted to exactly these rows.
 
     Examples
     --------
     >>> import pandas
-    >>> rows = TrainingRows(pandas.DataFrame({"dose": [1.0]}), np.array(["A"]), np.ones((1, 1)), np.ones(1), [], True)
+    >>> frame = pandas.DataFrame({"dose": [1.0]})
+    >>> rows = TrainingRows(frame, np.array(["A"]), np.ones((1, 1)), np.ones(1), [], True)
     >>> rows.is_same
     True
     """
@@ -46,18 +50,20 @@ class TrainingRows:
     groups: NDArray[Any]
     X: NDArray[Any]
     y: NDArray[Any]
-    warnings: list[str]
+    warnings: list[Message]
     is_same: bool
 
 
-def read_training_rows(model: Any, frame: Any, what: str = "the table") -> TrainingRows:
-    """The rows of a table as `TableModel.fit` sees them; an error in one sentence, where the model cannot have been fitted to it.
+def read_training_rows(model: TableModel, frame: Any, what: str = "the table") -> TrainingRows:
+    """The rows of a table as `TableModel.fit` prepares them.
+
+    A ValueError says why, if the model cannot have been fitted to this table.
 
     Examples
     --------
     >>> import pandas
     >>> from leaflearn.tabular.table_model import TableModel
-    >>> table = pandas.DataFrame({"dose": [0.1 * i for i in range(40)], "effect": [2.0 * i for i in range(40)]})
+    >>> table = pandas.DataFrame({"dose": np.arange(40) / 10, "effect": np.arange(40) * 2.0})
     >>> model = TableModel("effect", contexts=1, local_model="linear").fit(table)
     >>> read_training_rows(model, table).is_same, read_training_rows(model, table[::-1]).is_same
     (True, False)
@@ -67,44 +73,41 @@ def read_training_rows(model: Any, frame: Any, what: str = "the table") -> Train
         find_column(frame.columns, model.group, what)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        rows = keep_rows_with_group(
-            keep_rows_with_target(frame, model.target, what), model.group, what
-        )
+        rows = keep_rows_with_target(frame, model.target, what)
+        rows = keep_rows_with_group(rows, model.group, what)
         X = model.features_of(rows, what)
-    told = [
-        str(warning.message) for warning in caught if issubclass(warning.category, TableWarning)
-    ]
     groups, y = name_groups(rows, model.group), model.target_.read(rows[model.target])
-    return TrainingRows(
-        rows, groups, X, y, told, _are_those_of_the_fit(model.estimator_, X, y, groups)
-    )
+    given = [warning.message for warning in caught]
+    messages = [m for w in given if isinstance(w, TableWarning) for m in w.messages]
+    is_same = _is_training_data(model, X, y, groups)
+    return TrainingRows(rows, groups, X, y, messages, is_same)
 
 
-def find_background(model: Any, rows: TrainingRows | None) -> NDArray[Any] | None:
-    """Features of rows to ask the contexts about: those of the table, else those the estimator remembers; None where it remembers none.
+def find_background(model: TableModel, rows: TrainingRows | None) -> NDArray[Any] | None:
+    """Features of rows to predict: those of the table, or else those of the replay buffer.
 
     Examples
     --------
     >>> from types import SimpleNamespace
-    >>> find_background(SimpleNamespace(estimator_=SimpleNamespace(replay_buffer_=None), preparation_=None), None)
+    >>> estimator = SimpleNamespace(replay_buffer_=None)
+    >>> find_background(SimpleNamespace(estimator_=estimator, preparation_=None), None)
     """
-    memory = model.estimator_.replay_buffer_
     if rows is not None and isinstance(model.preparation_, Preparation):
         return rows.X
-    return None if memory is None else np.asarray(memory.X)
+    stored = model.estimator_.replay_buffer_
+    return None if stored is None else np.asarray(stored.X)
 
 
-def _are_those_of_the_fit(
-    estimator: Any, X: NDArray[Any], y: NDArray[Any], groups: NDArray[Any]
+def _is_training_data(
+    model: TableModel, X: NDArray[Any], y: NDArray[Any], groups: NDArray[Any]
 ) -> bool:
+    estimator = model.estimator_
     if len(y) != len(estimator.outliers_):
         return False
     try:
         target = estimator._check_y(y, reset=False)
         checked = check_X(estimator, X, reset=False, engine=estimator._engine)
-    except ValueError:  # what the estimator refuses, it was not fitted to
+    except ValueError:  # the estimator cannot have been fitted to what it rejects
         return False
-    return (
-        fingerprint(checked, target, np.unique(groups, return_inverse=True)[1], None)
-        == estimator._fingerprint
-    )
+    codes = np.unique(groups, return_inverse=True)[1]
+    return bool(fingerprint(checked, target, codes, None) == estimator._fingerprint)
