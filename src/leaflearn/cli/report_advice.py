@@ -16,7 +16,8 @@ from leaflearn.cli.next_commands import (
     quote_path,
     write_command,
 )
-from leaflearn.report.advice import Advice, Origin, fit_parameters, has_images
+from leaflearn.report.advice import Advice, fit_parameters, has_images
+from leaflearn.report.origin import Origin
 
 if TYPE_CHECKING:
     from leaflearn.tabular.table_model import TableModel
