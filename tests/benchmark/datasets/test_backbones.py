@@ -1,4 +1,4 @@
-"""Features are worked out once, the same for a picture whatever stands beside it, and never mixed up between networks."""
+"""Features are worked out once, the same for an image whatever stands beside it, and never mixed up between networks."""
 
 import sys
 import types
@@ -13,7 +13,7 @@ from leaflearn.benchmark.datasets.store import DataError
 
 
 @pytest.fixture(scope="module")
-def pictures():
+def images():
     return np.random.default_rng(0).integers(0, 256, (BATCH + 10, 3, 32, 32), dtype=np.uint8)
 
 
@@ -47,52 +47,52 @@ def add(tmp_path, monkeypatch):
 # Any backbone
 
 
-def test_every_picture_gets_its_own_features_and_the_last_batch_may_be_short(folder, add, pictures):
+def test_every_image_gets_its_own_features_and_the_last_batch_may_be_short(folder, add, images):
     add("average", 2.0)
-    made = features(pictures, "average", "noise", [])
+    made = features(images, "average", "noise", [])
     assert made.dtype == np.float32
     assert isinstance(made, np.memmap)
     assert not made.flags.writeable
-    assert np.allclose(made, 2 * pictures.mean(axis=(2, 3)), rtol=1e-6)
+    assert np.allclose(made, 2 * images.mean(axis=(2, 3)), rtol=1e-6)
 
 
-def test_the_second_time_the_network_is_not_even_built(folder, add, pictures):
+def test_the_second_time_the_network_is_not_even_built(folder, add, images):
     calls = add("average", 2.0)
-    first, second = (features(pictures, "average", "noise", []) for _ in range(2))
+    first, second = (features(images, "average", "noise", []) for _ in range(2))
     assert len(calls) == 1
     assert np.array_equal(first, second)
 
 
-def test_other_weights_sizes_names_and_sources_are_worked_out_anew(folder, add, pictures, tmp_path):
+def test_other_weights_sizes_names_and_sources_are_worked_out_anew(folder, add, images, tmp_path):
     source = tmp_path / "source"
     source.write_text("a")
     add("average", 2.0)
-    features(pictures, "average", "noise", [source])
+    features(images, "average", "noise", [source])
     add("average", 3.0)
     assert np.allclose(
-        features(pictures, "average", "noise", [source]), 3 * pictures.mean(axis=(2, 3))
+        features(images, "average", "noise", [source]), 3 * images.mean(axis=(2, 3))
     )
     calls = add("average", 3.0, size=2)
-    features(pictures, "average", "noise", [source])
-    features(pictures, "average", "sound", [source])
+    features(images, "average", "noise", [source])
+    features(images, "average", "sound", [source])
     source.write_text("another")
-    features(pictures, "average", "noise", [source])
+    features(images, "average", "noise", [source])
     assert len(calls) == 3
 
 
-def test_features_of_another_version_are_worked_out_anew(folder, add, pictures, monkeypatch):
+def test_features_of_another_version_are_worked_out_anew(folder, add, images, monkeypatch):
     calls = add("average", 2.0)
-    features(pictures, "average", "noise", [])
+    features(images, "average", "noise", [])
     monkeypatch.setattr(backbones, "VERSION", 2)
-    features(pictures, "average", "noise", [])
+    features(images, "average", "noise", [])
     assert len(calls) == 2
 
 
-def test_two_backbones_do_not_share_features(folder, add, pictures):
+def test_two_backbones_do_not_share_features(folder, add, images):
     add("average", 2.0)
     add("mean", 2.0)
-    features(pictures, "average", "noise", [])
-    features(pictures, "mean", "noise", [])
+    features(images, "average", "noise", [])
+    features(images, "mean", "noise", [])
     names = sorted(path.name.rsplit("-", 1)[0] for path in (folder / "prepared").iterdir())
     assert names == [
         "noise-average-1px-d84bdb34-v1",
@@ -100,7 +100,7 @@ def test_two_backbones_do_not_share_features(folder, add, pictures):
     ]  # the checksum of the weights, "2.0"
 
 
-def test_an_interruption_leaves_nothing_behind(folder, add, pictures, monkeypatch):
+def test_an_interruption_leaves_nothing_behind(folder, add, images, monkeypatch):
     add("average", 2.0)
     seen = []
 
@@ -115,22 +115,22 @@ def test_an_interruption_leaves_nothing_behind(folder, add, pictures, monkeypatc
             BACKBONES, "average", Backbone(1, 3, BACKBONES["average"].weights, lambda path: fail)
         )
         with pytest.raises(KeyboardInterrupt):
-            features(pictures, "average", "noise", [])
+            features(images, "average", "noise", [])
     assert list((folder / "prepared").iterdir()) == []
-    assert np.allclose(features(pictures, "average", "noise", []), 2 * pictures.mean(axis=(2, 3)))
+    assert np.allclose(features(images, "average", "noise", []), 2 * images.mean(axis=(2, 3)))
 
 
-def test_wrong_arguments_end_in_a_sentence(folder, pictures):
+def test_wrong_arguments_end_in_a_sentence(folder, images):
     with pytest.raises(
         ValueError,
         match=r"^`backbone` must be one of 'efficientnet-lite0', 'densenet121'; it is 'resnet'\.$",
     ):
-        features(pictures, "resnet", "noise", [])
+        features(images, "resnet", "noise", [])
     with pytest.raises(
         ValueError,
-        match=r"^Pictures are bytes of shape \(N, 3, height, width\); this array is uint8 of shape \(60, 32, 32\).$",
+        match=r"^Images are bytes of shape \(N, 3, height, width\); this array is uint8 of shape \(60, 32, 32\).$",
     ):
-        features(pictures[:, 0], "efficientnet-lite0", "noise", [])
+        features(images[:, 0], "efficientnet-lite0", "noise", [])
     assert not (folder / "prepared").exists()
 
 
@@ -146,11 +146,11 @@ def test_wrong_arguments_end_in_a_sentence(folder, pictures):
     ],
 )
 def test_a_missing_package_is_named_with_what_to_install(
-    folder, pictures, monkeypatch, backbone, package, install
+    folder, images, monkeypatch, backbone, package, install
 ):
     monkeypatch.setitem(sys.modules, package, None)  # as if it were not installed
     with pytest.raises(DataError) as error:
-        features(pictures, backbone, "noise", [])
+        features(images, backbone, "noise", [])
     assert (
         str(error.value)
         == f"The backbone '{backbone}' needs the package '{package}', which is not here; install it with: {install}"
@@ -160,8 +160,8 @@ def test_a_missing_package_is_named_with_what_to_install(
 # EfficientNet-Lite0
 
 
-def test_lite0_gives_the_same_whatever_stands_beside_a_picture(folder, lite0, pictures):
-    few = pictures[:12]
+def test_lite0_gives_the_same_whatever_stands_beside_a_image(folder, lite0, images):
+    few = images[:12]
     given = {"few": few, "turned": few[::-1], "alone": few[7:8]}
     made, turned, alone = (
         features(some, "efficientnet-lite0", name, []) for name, some in given.items()
@@ -192,7 +192,7 @@ def test_lite0_knows_its_weights(lite0):
         )
 
 
-def test_damaged_weights_end_in_a_sentence(folder, lite0, pictures, tmp_path, monkeypatch):
+def test_damaged_weights_end_in_a_sentence(folder, lite0, images, tmp_path, monkeypatch):
     weights = tmp_path / "lite0.pth"
     weights.write_bytes(BACKBONES["efficientnet-lite0"].weights().read_bytes()[:1000])
     monkeypatch.setitem(
@@ -204,7 +204,7 @@ def test_damaged_weights_end_in_a_sentence(folder, lite0, pictures, tmp_path, mo
         DataError,
         match=f"^'{weights}' is not a whole file of weights; delete it and install or fetch it again.$",
     ):
-        features(pictures, "efficientnet-lite0", "noise", [])
+        features(images, "efficientnet-lite0", "noise", [])
 
 
 # DenseNet-121, with something in the place of torchvision that has the same interface
@@ -235,7 +235,7 @@ def torchvision(tmp_path, monkeypatch):
 
 
 def test_densenet_averages_what_is_positive_of_its_last_maps(
-    folder, torchvision, pictures, monkeypatch
+    folder, torchvision, images, monkeypatch
 ):
     weight, bias = torch.randn(1024, 3, 1, 1), torch.randn(1024)
     asked = []
@@ -245,7 +245,7 @@ def test_densenet_averages_what_is_positive_of_its_last_maps(
         torch.save({"features.norm.1.weight": weight, "features.norm.1.bias": bias}, path)
 
     monkeypatch.setattr(torch.hub, "download_url_to_file", download)
-    few = pictures[:4, :, :8, :8]
+    few = images[:4, :, :8, :8]
     made = features(few, "densenet121", "noise", [])
     maps = torch.nn.functional.conv2d(torch.from_numpy(few.copy()) / 2.0, weight, bias).relu()
     assert np.allclose(made, maps.mean(dim=(2, 3)), rtol=1e-4, atol=1e-3)
@@ -254,14 +254,14 @@ def test_densenet_averages_what_is_positive_of_its_last_maps(
 
 
 def test_densenet_weights_that_cannot_be_fetched_are_asked_for(
-    folder, torchvision, pictures, monkeypatch
+    folder, torchvision, images, monkeypatch
 ):
     def fail(*arguments, **options):
         raise OSError("no network")
 
     monkeypatch.setattr(torch.hub, "download_url_to_file", fail)
     with pytest.raises(DataError) as error:
-        features(pictures, "densenet121", "noise", [])
+        features(images, "densenet121", "noise", [])
     assert str(error.value) == (
         "Cannot fetch the weights of 'densenet121' (no network); "
         f"put what is at https://example.org/densenet121-0123abcd.pth to '{torchvision}'."

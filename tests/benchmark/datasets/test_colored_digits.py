@@ -1,4 +1,4 @@
-"""Coloured digits: one colour a picture, two labellings that share a space, a split that never moves."""
+"""Coloured digits: one colour an image, two labellings that share a space, a split that never moves."""
 
 import numpy as np
 import pytest
@@ -34,13 +34,13 @@ def test_labels_share_one_space_with_readable_names(domains):
     assert CLASSES[10:] == ("red", "blue", "yellow", "green", "pink", "cyan", "white", "purple")
 
 
-def test_both_domains_look_at_the_same_pictures(domains):
+def test_both_domains_look_at_the_same_images(domains):
     digit, color = domains
     assert digit.train.x is color.train.x
     assert digit.test.x is color.test.x
 
 
-def test_every_picture_is_painted_in_the_colour_of_its_label(domains):
+def test_every_image_is_painted_in_the_colour_of_its_label(domains):
     digit, color = domains
     brightest = digit.test.x.max(axis=(2, 3))  #                                (N, 3)
     painted = np.array([COLORS[CLASSES[label]] for label in color.test.y])
@@ -48,7 +48,7 @@ def test_every_picture_is_painted_in_the_colour_of_its_label(domains):
     assert brightest == pytest.approx(painted * grey[:, None], abs=1e-6)
 
 
-def test_the_digit_is_the_picture_under_the_colour(domains):
+def test_the_digit_is_the_image_under_the_colour(domains):
     originals = {
         image.tobytes(): target
         for image, target in zip(load_digits().images, load_digits().target, strict=True)

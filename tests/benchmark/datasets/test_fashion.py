@@ -1,4 +1,4 @@
-"""The fashion catalogue and its two tasks: the right rows, no picture twice, answers that fit, folder or zip, damage in one sentence."""
+"""The fashion catalogue and its two tasks: the right rows, no image twice, answers that fit, folder or zip, damage in one sentence."""
 
 import shutil
 import subprocess
@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 import stand_ins
-from leaflearn.benchmark.datasets import fashion_images as fashion_pictures
+from leaflearn.benchmark.datasets import fashion_images as fashion_images
 from leaflearn.benchmark.datasets import store
 from leaflearn.benchmark.datasets.fashion_images import FASHION, load_catalogue, read_catalogue
 from leaflearn.benchmark.datasets.fashion_opposite import fashion_opposite
@@ -24,15 +24,15 @@ def fashion(folder):
     return folder / FASHION.folder
 
 
-def test_only_rows_of_the_task_that_have_a_picture_are_read(fashion):
+def test_only_rows_of_the_task_that_have_a_image_are_read(fashion):
     everything = read_catalogue(fashion)
-    assert everything.pictures.shape == (144, 3, 80, 60)  # eight of each combination
+    assert everything.images.shape == (144, 3, 80, 60)  # eight of each combination
     assert np.bincount(everything.values @ (9, 3, 1)).tolist() == [8] * 18
 
 
 def test_a_copy_is_left_out_before_the_split(fashion):
     train, test = load_catalogue()
-    assert len(train.pictures) + len(test.pictures) == 143
+    assert len(train.images) + len(test.images) == 143
 
 
 def test_both_parts_have_the_same_mixture_of_attributes(fashion):
@@ -56,12 +56,12 @@ def test_every_domain_names_its_own_attribute(fashion):
     assert data.shares_inputs
     gender, category, color = (domain.test for domain in data)
     for row in range(len(gender)):
-        picture = gender.x[row]
+        image = gender.x[row]
         answers = [data.classes[domain.test.y[row]] for domain in data]
-        corner = picture[:, :8, :8].mean()
+        corner = image[:, :8, :8].mean()
         assert answers[0] == ("male" if corner > 0.9 else "female")
         top = {"apparel": 10, "footwear": 45, "accessories": 30}[answers[1]]
-        ink = picture[:, top + 5 : top + 20, 15:45].mean((1, 2))
+        ink = image[:, top + 5 : top + 20, 15:45].mean((1, 2))
         expected = np.array(stand_ins.INKS[answers[2].capitalize()]) / 255
         assert np.abs(ink - expected).max() < 0.1
     assert len(category) == len(color) == len(gender)
@@ -75,15 +75,15 @@ def test_what_he_likes_she_does_not(fashion):
             assert np.array_equal(part.y == 1, is_for_men == (likes == "male"))
 
 
-def test_each_picture_teaches_one_person_and_half_of_each_kind_each(fashion):
+def test_each_image_teaches_one_person_and_half_of_each_kind_each(fashion):
     him, her = (person.train for person in fashion_opposite())
     assert abs(len(him) - len(her)) <= 2
     assert abs(np.sum(him.y == 1) - np.sum(her.y == 0)) <= 1  # products for men
-    shown = [{picture.tobytes() for picture in table.x.stored} for table in (him, her)]
+    shown = [{image.tobytes() for image in table.x.stored} for table in (him, her)]
     assert not shown[0] & shown[1]
 
 
-def test_both_are_tested_on_the_same_pictures_and_never_agree(fashion):
+def test_both_are_tested_on_the_same_images_and_never_agree(fashion):
     him, her = (person.test for person in fashion_opposite())
     assert np.array_equal(him.x.stored, her.x.stored)
     assert np.array_equal(him.y, 1 - her.y)
@@ -91,10 +91,10 @@ def test_both_are_tested_on_the_same_pictures_and_never_agree(fashion):
 
 def test_a_smaller_height_keeps_the_split_and_the_look(fashion):
     (train, _), (small, _) = load_catalogue(), load_catalogue(height=40)
-    assert small.pictures.shape[1:] == (3, 40, 30)
+    assert small.images.shape[1:] == (3, 40, 30)
     assert np.array_equal(train.values, small.values)
-    average = train.pictures.reshape(-1, 3, 40, 2, 30, 2).mean((3, 5))
-    assert np.abs(average - small.pictures).max() <= 1
+    average = train.images.reshape(-1, 3, 40, 2, 30, 2).mean((3, 5))
+    assert np.abs(average - small.images).max() <= 1
 
 
 @pytest.mark.parametrize("height", [4, 42, 81, 160])
@@ -106,8 +106,8 @@ def test_a_height_that_cannot_be_is_refused(height):
         load_catalogue(height)
 
 
-def test_pictures_of_another_size_are_centred_on_white(fashion):
-    row = read_catalogue(fashion).pictures[1005 - 1000]
+def test_images_of_another_size_are_centred_on_white(fashion):
+    row = read_catalogue(fashion).images[1005 - 1000]
     assert (row[:, :, :3] == 255).all()
     assert (row[:, :, -4:] == 255).all()
     assert (row[:, :, 3:-4] < 255).any()
@@ -133,20 +133,20 @@ def test_the_zip_file_reads_like_the_folder(fashion, place, top):
         zipped.rename(fashion / zipped.name)
     assert store.missing(FASHION) == []
     for before, after in zip(expected, load_catalogue(), strict=True):
-        assert np.array_equal(before.pictures, after.pictures)
+        assert np.array_equal(before.images, after.images)
         assert np.array_equal(before.values, after.values)
 
 
-def test_the_second_time_no_picture_is_decoded(fashion, monkeypatch):
+def test_the_second_time_no_image_is_decoded(fashion, monkeypatch):
     expected = load_catalogue()
-    monkeypatch.setattr(fashion_pictures, "_decode", None)
-    assert np.array_equal(load_catalogue()[0].pictures, expected[0].pictures)
+    monkeypatch.setattr(fashion_images, "_decode", None)
+    assert np.array_equal(load_catalogue()[0].images, expected[0].images)
 
 
 def test_another_version_is_made_anew(fashion, monkeypatch):
     expected = load_catalogue()[0].values
-    monkeypatch.setattr(fashion_pictures, "VERSION", 2)
-    monkeypatch.setattr(fashion_pictures, "SEED", 1)
+    monkeypatch.setattr(fashion_images, "VERSION", 2)
+    monkeypatch.setattr(fashion_images, "SEED", 1)
     assert not np.array_equal(load_catalogue()[0].values, expected)
 
 
@@ -154,15 +154,15 @@ def test_changed_files_are_read_again(fashion):
     load_catalogue()
     for number in range(1006, 1010):
         (fashion / "images" / f"{number}.jpg").unlink()
-    assert sum(len(part.pictures) for part in load_catalogue()) == 143 - 4
+    assert sum(len(part.images) for part in load_catalogue()) == 143 - 4
 
 
-def test_a_damaged_picture_ends_in_one_sentence_and_leaves_nothing_behind(fashion):
+def test_a_damaged_image_ends_in_one_sentence_and_leaves_nothing_behind(fashion):
     path = fashion / "images" / "1010.jpg"
     path.write_bytes(path.read_bytes()[:300])
     with pytest.raises(
         DataError,
-        match=rf"^Cannot read the picture '{path}' \(.*\); delete the data and fetch them again\.$",
+        match=rf"^Cannot read the image '{path}' \(.*\); delete the data and fetch them again\.$",
     ):
         load_catalogue()
     assert list((data_folder() / "prepared").iterdir()) == []
@@ -175,7 +175,7 @@ def test_a_damaged_member_of_the_zip_ends_in_one_sentence(fashion, member):
     content = bytearray(zipped.read_bytes())
     content[content.find(damaged) + len(damaged) // 2] ^= 1
     zipped.write_bytes(content)
-    kind = "table" if member == "styles.csv" else "picture"
+    kind = "table" if member == "styles.csv" else "image"
     with pytest.raises(
         DataError,
         match=rf"^Cannot read the {kind} '{zipped}/{member}' \(Bad CRC-32 .*\); delete the data and fetch them again\.$",
@@ -187,25 +187,25 @@ def test_a_damaged_member_of_the_zip_ends_in_one_sentence(fashion, member):
     ("n_lost", "as_zip"),
     [(11, False), (60, False), (143, False), (144, False), (60, True), (144, True)],
 )
-def test_half_of_the_pictures_is_another_benchmark_and_refused(fashion, n_lost, as_zip):
-    pictures = sorted((fashion / "images").iterdir())
-    for path in pictures[:n_lost]:
+def test_half_of_the_images_is_another_benchmark_and_refused(fashion, n_lost, as_zip):
+    images = sorted((fashion / "images").iterdir())
+    for path in images[:n_lost]:
         path.unlink()
     (fashion / "images" / "0.jpg").touch()  # an empty folder would be missing
     tree = zip_up(fashion) if as_zip else fashion
     with pytest.raises(DataError) as error:
         load_catalogue()
     assert str(error.value).replace("images/'", "images'") == (
-        f"'{tree}/images' lacks {n_lost + 1} of the 145 pictures that styles.csv names for this task; delete the data and fetch them again."
+        f"'{tree}/images' lacks {n_lost + 1} of the 145 images that styles.csv names for this task; delete the data and fetch them again."
     )
 
 
-def test_a_zip_without_pictures_ends_in_one_sentence(fashion):
+def test_a_zip_without_images_ends_in_one_sentence(fashion):
     zipped = fashion.with_name(f"{fashion.name}.zip")
     with zipfile.ZipFile(zipped, "w") as archive:
         archive.write(fashion / "styles.csv", "styles.csv")
     shutil.rmtree(fashion)
-    with pytest.raises(DataError, match=rf"^'{zipped}/images' lacks 145 of the 145 pictures "):
+    with pytest.raises(DataError, match=rf"^'{zipped}/images' lacks 145 of the 145 images "):
         load_catalogue()
 
 
@@ -218,7 +218,7 @@ def test_a_tiny_catalogue_ends_in_our_own_words(fashion, n_rows):
         load_catalogue()
     assert (
         str(error.value)
-        == f"'{fashion}' has too few pictures ({n_distinct}) to train on some and test on others; delete the data and fetch them again."
+        == f"'{fashion}' has too few images ({n_distinct}) to train on some and test on others; delete the data and fetch them again."
     )
 
 
@@ -290,11 +290,11 @@ def test_missing_files_end_in_a_sentence_that_says_what_to_put_where(folder):
         fashion_parallel()
 
 
-def test_a_table_that_names_no_picture_ends_in_one_sentence(fashion):
+def test_a_table_that_names_no_image_ends_in_one_sentence(fashion):
     (fashion / "styles.csv").write_text("id,gender\n1000,Men\n")
     with pytest.raises(
         DataError,
-        match=r"^'.*styles.csv' names no picture of the paper's task that is in images/; delete the data and fetch them again\.$",
+        match=r"^'.*styles.csv' names no image of the paper's task that is in images/; delete the data and fetch them again\.$",
     ):
         load_catalogue()
 
@@ -302,9 +302,9 @@ def test_a_table_that_names_no_picture_ends_in_one_sentence(fashion):
 def test_the_published_files_have_the_right_counts(need):
     need(FASHION)
     train, test = load_catalogue()
-    assert (len(train.pictures), len(test.pictures)) == (15_000, 2_464)
-    assert len(read_catalogue(data_folder() / FASHION.folder).pictures) == 17_633
-    assert Image.fromarray(train.pictures[0].transpose(1, 2, 0)).size == (60, 80)
+    assert (len(train.images), len(test.images)) == (15_000, 2_464)
+    assert len(read_catalogue(data_folder() / FASHION.folder).images) == 17_633
+    assert Image.fromarray(train.images[0].transpose(1, 2, 0)).size == (60, 80)
 
 
 IMPORT = """

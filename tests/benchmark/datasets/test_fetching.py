@@ -500,12 +500,12 @@ class TestArchives:
     def test_it_is_unpacked_and_deleted(self, server, tmp_path):
         files = archived(
             server,
-            zipped(**{"cats": CATS, "pictures/tom.png": b"Tom", "other": b"?"}),
-            contents=("cats", "pictures/"),
+            zipped(**{"cats": CATS, "images/tom.png": b"Tom", "other": b"?"}),
+            contents=("cats", "images/"),
         )
         folder = get(files)
         assert (folder / "cats").read_bytes() == CATS
-        assert tree(tmp_path) == ["pets", "pets/cats", "pets/pictures", "pets/pictures/tom.png"]
+        assert tree(tmp_path) == ["pets", "pets/cats", "pets/images", "pets/images/tom.png"]
         get(files)
         assert len(server.asked) == 1
 

@@ -22,7 +22,7 @@ from leaflearn.benchmark.datasets.store import (
 RIGHT = "md5:" + hashlib.md5(b"meow").hexdigest()
 FILES = Files(
     "pets", "Pets, by A. Nimal", "CC0", by_hand="Draw some there.",
-    contents={"cats.csv": RIGHT, "dogs.csv": "sha256:0", "birds.csv": None, "pictures/": None},
+    contents={"cats.csv": RIGHT, "dogs.csv": "sha256:0", "birds.csv": None, "images/": None},
 )  # fmt: skip
 
 
@@ -36,8 +36,8 @@ def pets(tmp_path, monkeypatch):
 def fill(pets):
     for name in ("cats.csv", "dogs.csv", "birds.csv"):
         (pets / name).write_bytes(b"meow")
-    (pets / "pictures").mkdir()
-    (pets / "pictures" / "tom.png").write_bytes(b"")
+    (pets / "images").mkdir()
+    (pets / "images" / "tom.png").write_bytes(b"")
 
 
 class TestFolder:
@@ -83,7 +83,7 @@ class TestFolder:
 
 class TestFiles:
     def test_nothing_is_there(self, pets):
-        assert missing(FILES) == ["cats.csv", "dogs.csv", "birds.csv", "pictures/"]
+        assert missing(FILES) == ["cats.csv", "dogs.csv", "birds.csv", "images/"]
         assert set(verify(FILES).values()) == {"missing"}
 
     def test_all_are_there(self, pets):
@@ -94,7 +94,7 @@ class TestFiles:
             "cats.csv": "right",
             "dogs.csv": "wrong",
             "birds.csv": "there",
-            "pictures/": "there",
+            "images/": "there",
         }
 
     def test_a_changed_byte_is_seen(self, pets):
@@ -104,10 +104,10 @@ class TestFiles:
 
     def test_an_empty_folder_and_one_in_the_place_of_a_file_are_missing(self, pets):
         fill(pets)
-        (pets / "pictures" / "tom.png").unlink()
+        (pets / "images" / "tom.png").unlink()
         (pets / "birds.csv").unlink()
         (pets / "birds.csv").mkdir()
-        assert missing(FILES) == ["birds.csv", "pictures/"]
+        assert missing(FILES) == ["birds.csv", "images/"]
 
     def test_what_is_missing_is_said_with_what_to_do(self, pets):
         fill(pets)
@@ -167,7 +167,7 @@ class TestArchives:
             locate(self.files)
         assert (
             str(caught.value)
-            == f"'{pets / 'archive.zip'}' is not a whole zip file; delete it and fetch it again."
+            == f"'{pets / 'archive.zip'}' is not a complete zip file; delete it and fetch it again."
         )
         (pets / "cats.csv").touch()
         assert locate(self.files) == pets

@@ -9,7 +9,7 @@ import torch
 
 from leaflearn.benchmark.datasets import DATASETS
 from leaflearn.benchmark.datasets.domains import Domain, DomainSet
-from leaflearn.benchmark.datasets.sources import Examples, Pictures
+from leaflearn.benchmark.datasets.sources import Examples, Images
 from leaflearn.benchmark.datasets.streaming import BilevelSampler
 from leaflearn.core.batches import Batches
 
@@ -99,9 +99,9 @@ def test_sources_without_end_give_the_domain_sets_own_number_of_groups():
     assert steps[0][0].y.dtype == torch.float32
 
 
-def test_pictures_become_numbers_when_they_are_dealt():
-    pictures = Pictures(np.full((6, 3, 2, 2), 255, dtype=np.uint8))
-    table = Examples(pictures, np.zeros(6, dtype=np.int64))
+def test_images_become_numbers_when_they_are_dealt():
+    images = Images(np.full((6, 3, 2, 2), 255, dtype=np.uint8))
+    table = Examples(images, np.zeros(6, dtype=np.int64))
     data = DomainSet(
         "white", (Domain("a", table, table),), n_groups=1, group_size=1, classes=("x",)
     )

@@ -95,22 +95,22 @@ class TestAnyArchive:
         members = {
             "cats": b"Tom",
             "cats.old": b"?",
-            "pictures/a/b": b"1",
-            "pictures/c": b"2",
+            "images/a/b": b"1",
+            "images/c": b"2",
             "copy/cats": b"?",
-            "copy/pictures/c": b"?",
+            "copy/images/c": b"?",
         }
-        take(pets, pack(members), **{"cats": None, "pictures/": None, "dogs": None})
+        take(pets, pack(members), **{"cats": None, "images/": None, "dogs": None})
         assert tree(pets) == [
             "archive",
             "cats",
-            "pictures",
-            "pictures/a",
-            "pictures/a/b",
-            "pictures/c",
+            "images",
+            "images/a",
+            "images/a/b",
+            "images/c",
         ]
         assert (pets / "cats").read_bytes() == b"Tom"
-        assert (pets / "pictures" / "a" / "b").read_bytes() == b"1"
+        assert (pets / "images" / "a" / "b").read_bytes() == b"1"
 
     def test_a_top_folder_of_the_same_name_is_left_out(self, pets, pack):
         take(pets, pack({"pets/cats": b"Tom", "pets/pets/cats": b"?"}))
@@ -118,22 +118,22 @@ class TestAnyArchive:
         assert (pets / "cats").read_bytes() == b"Tom"
 
     def test_others_may_read_what_comes_out(self, pets, pack):
-        take(pets, pack({"pictures/a": b"1"}), **{"pictures/": None})
+        take(pets, pack({"images/a": b"1"}), **{"images/": None})
         mask = os.umask(0)
         os.umask(mask)
-        assert stat.S_IMODE((pets / "pictures").stat().st_mode) == 0o777 & ~mask
-        assert stat.S_IMODE((pets / "pictures" / "a").stat().st_mode) == 0o666 & ~mask
+        assert stat.S_IMODE((pets / "images").stat().st_mode) == 0o777 & ~mask
+        assert stat.S_IMODE((pets / "images" / "a").stat().st_mode) == 0o666 & ~mask
 
     def test_what_was_there_is_replaced_or_stays(self, pets, pack):
         (pets / "cats").write_bytes(b"old")
         (pets / "dogs").write_bytes(b"old")
-        (pets / "pictures").mkdir()
+        (pets / "images").mkdir()
         take(
             pets,
-            pack({"cats": b"new", "dogs": b"new", "pictures/a": b"new"}),
-            **{"cats": None, "pictures/": None},
+            pack({"cats": b"new", "dogs": b"new", "images/a": b"new"}),
+            **{"cats": None, "images/": None},
         )
-        assert [(pets / name).read_bytes() for name in ("cats", "dogs", "pictures/a")] == [
+        assert [(pets / name).read_bytes() for name in ("cats", "dogs", "images/a")] == [
             b"new",
             b"old",
             b"new",
@@ -142,10 +142,10 @@ class TestAnyArchive:
     def test_a_folder_and_a_file_in_it(self, pets, pack):
         take(
             pets,
-            pack({"pictures/a": b"1", "pictures/b": b"2"}),
-            **{"pictures/b": None, "pictures/": None},
+            pack({"images/a": b"1", "images/b": b"2"}),
+            **{"images/b": None, "images/": None},
         )
-        assert tree(pets) == ["archive", "pictures", "pictures/a", "pictures/b"]
+        assert tree(pets) == ["archive", "images", "images/a", "images/b"]
 
     @pytest.mark.parametrize("name", EVIL_NAMES)
     def test_a_name_that_leads_out_of_the_folder(self, pets, pack, name):
@@ -196,7 +196,7 @@ class TestAnyArchive:
     def test_any_damage_is_one_sentence_or_does_not_matter(self, pets, pack, seed):
         generator = random.Random(seed)
         content = bytearray(
-            pack({"cats": generator.randbytes(300), "pictures/" + 120 * "b": b"x" * 3000})
+            pack({"cats": generator.randbytes(300), "images/" + 120 * "b": b"x" * 3000})
         )
         for _ in range(generator.choice((1, 2, 10))):
             content[generator.randrange(len(content))] = generator.choice(
@@ -204,12 +204,12 @@ class TestAnyArchive:
             )
         end = generator.choice((len(content), generator.randrange(len(content))))
         try:
-            take(pets, bytes(content[:end]), **{"pictures/": None})
+            take(pets, bytes(content[:end]), **{"images/": None})
         except DataError as error:
             text = str(error)
-            assert complaint(pets, bytes(content[:end]), **{"pictures/": None}) == text
+            assert complaint(pets, bytes(content[:end]), **{"images/": None}) == text
         else:
-            assert set(os.listdir(pets)) <= {"archive", "pictures"}
+            assert set(os.listdir(pets)) <= {"archive", "images"}
 
 
 @pytest.mark.parametrize("pack", [as_zip, as_tar_gz])
@@ -274,12 +274,12 @@ def test_nothing_is_written_through_a_link(pets):
     """A link to a folder outside, and a file in it, as if it were a folder."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as file:
-        link = tarfile.TarInfo("pictures")
+        link = tarfile.TarInfo("images")
         link.type, link.linkname = tarfile.SYMTYPE, ".."
         file.addfile(link)
-        file.addfile(tarfile.TarInfo("pictures/evil"), io.BytesIO())
-    text = complaint(pets, buffer.getvalue(), **{"pictures/": None})
-    assert text == "'archive' holds 'pictures', which is a link, a device or a file with holes"
+        file.addfile(tarfile.TarInfo("images/evil"), io.BytesIO())
+    text = complaint(pets, buffer.getvalue(), **{"images/": None})
+    assert text == "'archive' holds 'images', which is a link, a device or a file with holes"
 
 
 def test_compression_that_cannot_be_bounded(pets):
@@ -317,8 +317,8 @@ def test_gzip_has_a_checksum_at_its_end(pets):
 
 
 def test_a_folder_with_something_in_it_is_not_removed(pets):
-    (pets / "pictures").mkdir()
-    (pets / "pictures" / "mine").write_text("dear to me")
+    (pets / "images").mkdir()
+    (pets / "images" / "mine").write_text("dear to me")
     with pytest.raises(OSError, match="not empty"):
-        take(pets, as_zip({"pictures/a": b"1"}), **{"pictures/": None})
-    assert tree(pets) == ["archive", "pictures", "pictures/mine"]
+        take(pets, as_zip({"images/a": b"1"}), **{"images/": None})
+    assert tree(pets) == ["archive", "images", "images/mine"]

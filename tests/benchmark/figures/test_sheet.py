@@ -7,7 +7,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 
 from leaflearn.benchmark.datasets.domains import Domain, DomainSet
-from leaflearn.benchmark.datasets.sources import Examples, Function, Pictures
+from leaflearn.benchmark.datasets.sources import Examples, Function, Images
 from leaflearn.benchmark.figures.sheet import draw_sheet
 from leaflearn.plot.style import FAINT, INK, PALETTE
 
@@ -31,7 +31,7 @@ def make_set(*tests, classes=None, name="mine", names=("shape", "paint", "size")
 
 
 def make_pictures(n, n_channels=3):
-    """Pictures whose first pixel is the number of the row."""
+    """Images whose first pixel is the number of the row."""
     x = np.random.default_rng(0).random((n, n_channels, 4, 6), dtype=np.float32)
     x[:, :, 0, 0] = (np.arange(n, dtype=np.float32) / n)[:, None]
     return x
@@ -142,7 +142,7 @@ def test_pictures_are_the_right_way_round_and_undistorted():
 def test_grey_pictures_kept_as_bytes():
     stored = np.full((3, 1, 8, 8), 51, dtype=np.uint8)
     image = (
-        draw_sheet(make_set((Pictures(stored), np.arange(3)), classes=tuple("abc")))
+        draw_sheet(make_set((Images(stored), np.arange(3)), classes=tuple("abc")))
         .axes[1]
         .images[0]
     )

@@ -36,7 +36,7 @@ def flat():
     )
 
 
-def pictures():
+def images():
     def network(n_outputs):
         return nn.Sequential(
             nn.Conv2d(3, 4, 3),
@@ -47,7 +47,7 @@ def pictures():
         )
 
     return Problem(
-        (3, 8, 8), N_CLASSES, True, 3, 10, 20, network, lambda n_rows: rows_of(pictures())
+        (3, 8, 8), N_CLASSES, True, 3, 10, 20, network, lambda n_rows: rows_of(images())
     )
 
 
@@ -126,7 +126,7 @@ def test_a_group_is_read_the_same_in_any_order_and_beside_any_other():
     assert torch.allclose(read.sum(-1), torch.ones(3))
 
 
-@pytest.mark.parametrize("problem", [flat, pictures])
+@pytest.mark.parametrize("problem", [flat, images])
 def test_every_model_answers_with_probabilities(problem):
     method = prepared(problem(), n_contexts=2)
     numbers = method.update(rows_of(problem()))
@@ -137,7 +137,7 @@ def test_every_model_answers_with_probabilities(problem):
     assert method.contexts(rows_of(problem())).shape == (5,)
 
 
-@pytest.mark.parametrize("problem", [flat, pictures])
+@pytest.mark.parametrize("problem", [flat, images])
 def test_a_run_goes_on_from_its_state_as_if_never_stopped(problem):
     whole, resumed = prepared(problem()), prepared(problem())
     whole.update(rows_of(problem()))

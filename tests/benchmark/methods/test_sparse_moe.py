@@ -41,7 +41,7 @@ def flat(n_domains=3):
     )
 
 
-def pictures(n_domains=2):
+def images(n_domains=2):
     def network(n_outputs):
         return nn.Sequential(
             nn.Conv2d(3, 4, 3),
@@ -52,7 +52,7 @@ def pictures(n_domains=2):
         )
 
     return Problem(
-        (3, 8, 8), N_CLASSES, True, n_domains, 10, 20, network, lambda n_rows: rows_of(pictures())
+        (3, 8, 8), N_CLASSES, True, n_domains, 10, 20, network, lambda n_rows: rows_of(images())
     )
 
 
@@ -83,7 +83,7 @@ def gate_gradients(method):
     return [parameter.grad for parameter in method.gate.parameters()]
 
 
-@pytest.mark.parametrize("problem", [line, flat, pictures])
+@pytest.mark.parametrize("problem", [line, flat, images])
 def test_the_printed_gate_has_no_gradient_at_all(problem):
     method = prepared(problem())
     for seed in range(3):
@@ -93,7 +93,7 @@ def test_the_printed_gate_has_no_gradient_at_all(problem):
         )
 
 
-@pytest.mark.parametrize("problem", [line, flat, pictures])
+@pytest.mark.parametrize("problem", [line, flat, images])
 def test_the_switch_gate_has_a_gradient_even_where_balance_is_not_asked_for(problem):
     method = prepared(problem(), gate="switch", balance=0.0)
     method.update(rows_of(problem()))
@@ -160,7 +160,7 @@ def test_noise_reroutes_rows_while_learning_but_not_when_asked():
     )
 
 
-def test_labels_become_planes_of_a_picture_and_columns_of_a_table():
+def test_labels_become_planes_of_a_image_and_columns_of_a_table():
     planes = join(torch.zeros(2, 3, 8, 8), torch.tensor([4, 1]), N_CLASSES)
     assert planes.shape == (2, 8, 8, 8)
     assert planes[0, 3 + 4].unique().tolist() == [1.0]
@@ -179,7 +179,7 @@ def test_labels_become_planes_of_a_picture_and_columns_of_a_table():
 
 
 @pytest.mark.parametrize("hidden", [0, 6])
-@pytest.mark.parametrize(("problem", "n_domains"), [(flat, 3), (pictures, 2)])
+@pytest.mark.parametrize(("problem", "n_domains"), [(flat, 3), (images, 2)])
 def test_every_expert_answers_with_probabilities(problem, n_domains, hidden):
     method = prepared(problem(), gate="switch", hidden=hidden)
     method.update(rows_of(problem()))
@@ -189,7 +189,7 @@ def test_every_expert_answers_with_probabilities(problem, n_domains, hidden):
 
 
 @pytest.mark.parametrize("gate", ["paper", "switch"])
-@pytest.mark.parametrize("problem", [flat, pictures])
+@pytest.mark.parametrize("problem", [flat, images])
 def test_a_run_goes_on_from_its_state_as_if_never_stopped(problem, gate):
     whole, resumed = prepared(problem(), gate=gate), prepared(problem(), gate=gate)
     whole.update(rows_of(problem()))

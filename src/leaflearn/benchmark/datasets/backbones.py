@@ -1,7 +1,7 @@
-"""Frozen backbones: networks that somebody trained on other pictures, whose last layer but one describes ours.
+"""Frozen backbones: networks that somebody trained on other images, whose last layer but one describes ours.
 
-The features of a picture are worked out once and kept. The folder that keeps them is named after the backbone, the size at which it looks
-at pictures and the checksum of its weights, so that features of two networks are never mixed up.
+The features of an image are worked out once and kept. The folder that keeps them is named after the backbone, the size at which it looks
+at images and the checksum of its weights, so that features of two networks are never mixed up.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # it takes seconds to import, so that only what works with it
     import torch
 
 VERSION = 1  # of the prepared features: raise it when what is made changes
-BATCH = 50  # pictures; 250 at once take twice as long
+BATCH = 50  # images; 250 at once take twice as long
 FILE = "features.npy"
 EXTRA = 'pip install "leaflearn[features]"'
 
@@ -42,13 +42,13 @@ class Backbone:
     Parameters
     ----------
     size
-        Pixels along each side of what it looks at; pictures are scaled to that.
+        Pixels along each side of what it looks at; images are scaled to that.
     n_features
-        How many numbers describe a picture.
+        How many numbers describe an image.
     weights
         Finds the file of its weights, or says in a `DataError` what to install.
     build
-        Makes the network from that file; it takes pictures as bytes and does their preprocessing itself.
+        Makes the network from that file; it takes images as bytes and does their preprocessing itself.
 
     Examples
     --------
@@ -63,21 +63,21 @@ class Backbone:
 
 
 def features(
-    pictures: NDArray[np.uint8], backbone: str, name: str, sources: Sequence[Path]
+    images: NDArray[np.uint8], backbone: str, name: str, sources: Sequence[Path]
 ) -> NDArray[np.float32]:
-    """What the backbone makes of each picture, float32 (N, n_features), mapped from a file that is made the first time.
+    """What the backbone makes of each image, float32 (N, n_features), mapped from a file that is made the first time.
 
-    A picture's features do not depend on the pictures beside it. They may differ in the fifth decimal from one machine, or number of
+    An image's features do not depend on the images beside it. They may differ in the fifth decimal from one machine, or number of
     threads, to another.
 
     Parameters
     ----------
-    pictures
+    images
         Bytes (N, 3, height, width).
     backbone
         One of `BACKBONES`.
     name
-        What the pictures are called; different pictures need different names, or different sources.
+        What the images are called; different images need different names, or different sources.
     sources
         The files that they come from: when these change, the features are worked out anew.
 
@@ -91,9 +91,9 @@ def features(
     (2, 1280)
     """
     check_backbone(backbone)
-    if pictures.dtype != np.uint8 or pictures.ndim != 4 or pictures.shape[1] != 3:
+    if images.dtype != np.uint8 or images.ndim != 4 or images.shape[1] != 3:
         raise ValueError(
-            f"Pictures are bytes of shape (N, 3, height, width); this array is {pictures.dtype} of shape {pictures.shape}."
+            f"Images are bytes of shape (N, 3, height, width); this array is {images.dtype} of shape {images.shape}."
         )
     chosen = BACKBONES[backbone]
     weights = chosen.weights()
@@ -101,7 +101,7 @@ def features(
     made = prepare(
         key,
         sources,
-        lambda into: _work_out(pictures, chosen, chosen.build(weights), into / FILE),
+        lambda into: _work_out(images, chosen, chosen.build(weights), into / FILE),
         version=VERSION,
     )
     kept: NDArray[np.float32] = np.load(made / FILE, mmap_mode="r")
@@ -125,21 +125,21 @@ def check_backbone(backbone: str) -> None:
 
 
 def _work_out(
-    pictures: NDArray[np.uint8], backbone: Backbone, network: Network, path: Path
+    images: NDArray[np.uint8], backbone: Backbone, network: Network, path: Path
 ) -> None:
     import torch
 
-    n = len(pictures)
+    n = len(images)
     made = np.lib.format.open_memmap(
         path, mode="w+", dtype=np.float32, shape=(n, backbone.n_features)
     )
     batch = torch.zeros(
-        (BATCH, *pictures.shape[1:]), dtype=torch.uint8
+        (BATCH, *images.shape[1:]), dtype=torch.uint8
     )  # always a full one: sums inside depend, a little, on its size
     with torch.inference_mode(), progress_bar("working out features", total=n) as advance:
         for start in range(0, n, BATCH):
             stop = min(start + BATCH, n)
-            batch[: stop - start] = torch.from_numpy(np.array(pictures[start:stop]))
+            batch[: stop - start] = torch.from_numpy(np.array(images[start:stop]))
             made[start:stop] = network(batch)[: stop - start].numpy()
             advance(stop)
     made.flush()
@@ -183,7 +183,7 @@ def _efficientnet_lite0_weights() -> Path:
 
 
 def _build_efficientnet_lite0(weights: Path) -> Network:
-    """It was trained on pictures less 127, divided by 128; of small pictures it sees more when they are enlarged."""
+    """It was trained on images less 127, divided by 128; of small images it sees more when they are enlarged."""
     import torch
     from torch.nn import functional
 
@@ -197,9 +197,9 @@ def _build_efficientnet_lite0(weights: Path) -> Network:
     network.load_state_dict(_read(weights))
     network.eval().to(memory_format=torch.channels_last)  # which is twice as fast
 
-    def run(pictures: torch.Tensor) -> torch.Tensor:
+    def run(images: torch.Tensor) -> torch.Tensor:
         scaled = functional.interpolate(
-            pictures.float(), size=(size, size), mode="bilinear", align_corners=False
+            images.float(), size=(size, size), mode="bilinear", align_corners=False
         )
         maps = network.extract_features(
             ((scaled - 127) / 128).contiguous(memory_format=torch.channels_last)
@@ -248,8 +248,8 @@ def _build_densenet121(weights: Path) -> Network:
     )  # old names
     network.eval()
 
-    def run(pictures: torch.Tensor) -> torch.Tensor:
-        maps = functional.relu(network.features(preprocess(pictures)))
+    def run(images: torch.Tensor) -> torch.Tensor:
+        maps = functional.relu(network.features(preprocess(images)))
         return functional.adaptive_avg_pool2d(maps, 1).flatten(1)  #            (n, 1024)
 
     return run

@@ -1,6 +1,6 @@
-"""Coloured digits: what is in the picture, the digit or its colour? Colored MNIST of the paper, in the size of a demonstration.
+"""Coloured digits: what is in the image, the digit or its colour? Colored MNIST of the paper, in the size of a demonstration.
 
-The pictures are scikit-learn's own 8x8 digits, so nothing is fetched. Each is painted in one of eight colours, once and for all; the
+The images are scikit-learn's own 8x8 digits, so nothing is fetched. Each is painted in one of eight colours, once and for all; the
 domain `digit` calls it 0 to 9, the domain `color` 10 to 17, and both share one space of 18 labels.
 """
 
@@ -13,7 +13,7 @@ from leaflearn.benchmark.datasets.painting import CLASSES, COLORS, DIGITS, paint
 from leaflearn.benchmark.datasets.registry import register
 from leaflearn.benchmark.datasets.sources import Examples
 
-N_TEST = 497  # of 1,797 pictures
+N_TEST = 497  # of 1,797 images
 SEED = 0  # of the colours and of the split, which are part of the data
 
 
@@ -21,7 +21,7 @@ SEED = 0  # of the colours and of the split, which are part of the data
 def colored_digits() -> DomainSet:
     """Small digits (3, 8, 8) in eight colours, called by their digit or by their colour.
 
-    There are 1,300 training and 497 test pictures, with values between 0 and 1; by default 1,000 groups of 4 are drawn.
+    There are 1,300 training and 497 test images, with values between 0 and 1; by default 1,000 groups of 4 are drawn.
 
     Examples
     --------

@@ -11,7 +11,7 @@ import numpy as np
 from leaflearn.benchmark.datasets.domains import Domain, DomainSet
 from leaflearn.benchmark.datasets.painting import CLASSES, COLORS, DIGITS, paint
 from leaflearn.benchmark.datasets.registry import register
-from leaflearn.benchmark.datasets.sources import Array, Examples, Pictures
+from leaflearn.benchmark.datasets.sources import Array, Examples, Images
 from leaflearn.benchmark.datasets.store import DataError, Files, RemoteFile, locate
 
 ADDRESS = "https://ossci-datasets.s3.amazonaws.com/mnist/"  # the copy that PyTorch keeps; the authors' own page asks for a password
@@ -39,7 +39,7 @@ IMAGES, LABELS = 0x0803, 0x0801  # how files of this format begin: bytes, in thr
 def colored_mnist() -> DomainSet:
     """Handwritten digits (3, 28, 28) in eight colours, called by their digit or by their colour.
 
-    There are 60,000 training and 10,000 test pictures. The colour of a picture is drawn once and stays. By default 60,000 groups of one are
+    There are 60,000 training and 10,000 test images. The colour of an image is drawn once and stays. By default 60,000 groups of one are
     drawn, one epoch of the paper's ten.
 
     Examples
@@ -75,7 +75,7 @@ def load_digits(part: str) -> tuple[Array, Array]:
     )
     if len(images) != len(digits):
         raise DataError(
-            f"MNIST's part '{part}' has {len(images)} pictures and {len(digits)} labels in '{folder}'; fetch the files again."
+            f"MNIST's part '{part}' has {len(images)} images and {len(digits)} labels in '{folder}'; fetch the files again."
         )
     return images, digits
 
@@ -107,7 +107,7 @@ def read_idx(path: Path, magic: int) -> Array:
 
 def _color(
     images: Array, digits: Array, generator: np.random.Generator
-) -> tuple[Pictures, tuple[Array, Array]]:
-    """Painted pictures, and both answers to each."""
+) -> tuple[Images, tuple[Array, Array]]:
+    """Painted images, and both answers to each."""
     color = generator.integers(len(COLORS), size=len(images))  #                              (N,)
-    return Pictures(paint(images, color)), (digits.astype(np.int64), len(DIGITS) + color)
+    return Images(paint(images, color)), (digits.astype(np.int64), len(DIGITS) + color)

@@ -1,4 +1,4 @@
-"""Small stand-ins for the paper's picture sets that need files: scikit-learn's coloured digits, called in other ways.
+"""Small stand-ins for the paper's image sets that need files: scikit-learn's coloured digits, called in other ways.
 
 They have the same relation between domains, parallel, hierarchical or opposite, and show in seconds that an experiment runs to its end.
 What comes out says nothing about the real data, so their names say what they are.
@@ -64,7 +64,7 @@ def digits_hierarchy() -> DomainSet:
 
 @register("digits-opposite")
 def digits_opposite() -> DomainSet:
-    """Coloured digits liked by a friend of even or of odd numbers: a stand-in for the opposite setting. Each picture is in one domain.
+    """Coloured digits liked by a friend of even or of odd numbers: a stand-in for the opposite setting. Each image is in one domain.
 
     Examples
     --------

@@ -1,6 +1,6 @@
 """Drawing in two parts: which domain and which row, for all at once, and the examples themselves when they are needed.
 
-Numbers of rows are small, examples can be large. So a whole epoch is drawn as numbers, and its pictures are taken a step at a time.
+Numbers of rows are small, examples can be large. So a whole epoch is drawn as numbers, and its images are taken a step at a time.
 """
 
 from __future__ import annotations

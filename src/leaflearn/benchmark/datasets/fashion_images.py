@@ -1,4 +1,4 @@
-"""Fashion Product Images (Small): a shop's catalogue with several attributes for each picture, read once and kept as arrays."""
+"""Fashion Product Images (Small): a shop's catalogue with several attributes for each image, read once and kept as arrays."""
 
 from __future__ import annotations
 
@@ -48,35 +48,35 @@ N_TRAIN = 15_000
 PARTS = ("train", "test")
 SEED = 0  # of the split, which is part of the data
 VERSION = 1  # of the prepared arrays: raise it when what is made changes
-MOST_ABSENT = 10  # pictures; the published table has two rows without one
-WIDTH, HEIGHT = 60, 80  # as published, but for seven pictures
+MOST_ABSENT = 10  # images; the published table has two rows without one
+WIDTH, HEIGHT = 60, 80  # as published, but for seven images
 Tree = Path | zipfile.Path  # a folder, or a zip file that reads like one
 
 
 class Catalogue(NamedTuple):
-    """Pictures with the values of their attributes."""
+    """Images with the values of their attributes."""
 
-    pictures: (
+    images: (
         Array  # bytes                                                    (N, 3, height, width)
     )
     values: Array  # number of the value, for gender, category, color           (N, 3)
 
 
 def load_catalogue(height: int = HEIGHT) -> tuple[Catalogue, Catalogue]:
-    """The training part, 15,000 pictures, and the test part, the rest, with the same mixture of attributes in both.
+    """The training part, 15,000 images, and the test part, the rest, with the same mixture of attributes in both.
 
-    Of 17,633 pictures with the paper's attributes 169 are copies of another one, pixel by pixel. They are left out before the split, so
-    that no test picture was trained on; of copies the one with the lowest number stays.
+    Of 17,633 images with the paper's attributes 169 are copies of another one, pixel by pixel. They are left out before the split, so
+    that no test image was trained on; of copies the one with the lowest number stays.
 
     Parameters
     ----------
     height
-        Pictures are scaled down to this many rows, 80 as published; they are three quarters as wide.
+        Images are scaled down to this many rows, 80 as published; they are three quarters as wide.
 
     Examples
     --------
     >>> train, test = load_catalogue()
-    >>> train.pictures.shape, test.pictures.shape
+    >>> train.images.shape, test.images.shape
     ((15000, 3, 80, 60), (2464, 3, 80, 60))
     """
     if not 8 <= height <= HEIGHT or height % 4:
@@ -99,7 +99,7 @@ def load_catalogue(height: int = HEIGHT) -> tuple[Catalogue, Catalogue]:
 
 
 def read_catalogue(tree: Tree) -> Catalogue:
-    """Every picture that has one of the paper's values for each attribute, by rising number, duplicates included.
+    """Every image that has one of the paper's values for each attribute, by rising number, duplicates included.
 
     Examples
     --------
@@ -108,12 +108,12 @@ def read_catalogue(tree: Tree) -> Catalogue:
     """
     tree = _open(tree)
     chosen = _select(tree)
-    pictures = np.empty((len(chosen), 3, HEIGHT, WIDTH), dtype=np.uint8)
-    with progress_bar("reading pictures", total=len(chosen)) as advance:
+    images = np.empty((len(chosen), 3, HEIGHT, WIDTH), dtype=np.uint8)
+    with progress_bar("reading images", total=len(chosen)) as advance:
         for row, name in enumerate(chosen):
-            pictures[row] = _decode(tree / "images" / name)
+            images[row] = _decode(tree / "images" / name)
             advance(row + 1)
-    return Catalogue(pictures, np.array(list(chosen.values()), dtype=np.int64))
+    return Catalogue(images, np.array(list(chosen.values()), dtype=np.int64))
 
 
 def _make(origin: Path, height: int, into: Path) -> None:
@@ -121,7 +121,7 @@ def _make(origin: Path, height: int, into: Path) -> None:
     from sklearn.model_selection import train_test_split  # not above: it takes a second to import
 
     everything = read_catalogue(origin)
-    distinct = _first_of_each(everything.pictures)
+    distinct = _first_of_each(everything.images)
     mixture = everything.values[distinct] @ (9, 3, 1)  # a number for each combination of attributes
     try:
         split = train_test_split(
@@ -132,23 +132,23 @@ def _make(origin: Path, height: int, into: Path) -> None:
         )
     except ValueError:
         raise DataError(
-            f"'{origin}' has too few pictures ({len(distinct)}) to train on some and test on others; delete the data and fetch them again."
+            f"'{origin}' has too few images ({len(distinct)}) to train on some and test on others; delete the data and fetch them again."
         ) from None
     for part, rows in zip(PARTS, split, strict=True):
-        np.save(into / f"{part}-pictures.npy", _scale(everything.pictures[rows], height))
+        np.save(into / f"{part}-pictures.npy", _scale(everything.images[rows], height))
         np.save(into / f"{part}-values.npy", everything.values[rows])
 
 
-def _first_of_each(pictures: Array) -> Array:
-    """Rows of the pictures that are no copy, pixel by pixel, of an earlier one."""
+def _first_of_each(images: Array) -> Array:
+    """Rows of the images that are no copy, pixel by pixel, of an earlier one."""
     first: dict[bytes, int] = {}
-    for row, picture in enumerate(pictures):
-        first.setdefault(hashlib.sha256(picture.tobytes()).digest(), row)
+    for row, image in enumerate(images):
+        first.setdefault(hashlib.sha256(image.tobytes()).digest(), row)
     return np.fromiter(first.values(), dtype=np.intp)
 
 
 def _select(tree: Tree) -> dict[str, tuple[int, ...]]:
-    """File names of the pictures that the task uses, by rising number, and the number of each attribute's value."""
+    """File names of the images that the task uses, by rising number, and the number of each attribute's value."""
     table, images = tree / "styles.csv", tree / "images"
     try:
         named = _read_table(table)
@@ -160,18 +160,18 @@ def _select(tree: Tree) -> dict[str, tuple[int, ...]]:
     chosen = {name: values for name, values in named.items() if name in there}
     if len(named) - len(chosen) > MOST_ABSENT:
         raise DataError(
-            f"'{images}' lacks {len(named) - len(chosen):,} of the {len(named):,} pictures that styles.csv names for this task; "
+            f"'{images}' lacks {len(named) - len(chosen):,} of the {len(named):,} images that styles.csv names for this task; "
             "delete the data and fetch them again."
         )
     if not chosen:
         raise DataError(
-            f"'{table}' names no picture of the paper's task that is in images/; delete the data and fetch them again."
+            f"'{table}' names no image of the paper's task that is in images/; delete the data and fetch them again."
         )
     return dict(sorted(chosen.items(), key=lambda item: int(item[0].removesuffix(".jpg"))))
 
 
 def _read_table(table: Tree) -> dict[str, tuple[int, ...]]:
-    """File names of the pictures that the table gives for the task, and the number of each attribute's value."""
+    """File names of the images that the table gives for the task, and the number of each attribute's value."""
     codes = [
         (column, {value: code for code, value in enumerate(values)})
         for column, values in ATTRIBUTES.values()
@@ -190,31 +190,31 @@ def _read_table(table: Tree) -> dict[str, tuple[int, ...]]:
     return named
 
 
-def _scale(pictures: Array, height: int) -> Array:
-    """The pictures (N, 3, 80, 60) at that height, each pixel the average of those that it stands for."""
+def _scale(images: Array, height: int) -> Array:
+    """The images (N, 3, 80, 60) at that height, each pixel the average of those that it stands for."""
     if height == HEIGHT:
-        return pictures
+        return images
     size = (height * WIDTH // HEIGHT, height)
     scaled = (
-        Image.fromarray(picture.transpose(1, 2, 0)).resize(size, Image.Resampling.BOX)
-        for picture in pictures
+        Image.fromarray(image.transpose(1, 2, 0)).resize(size, Image.Resampling.BOX)
+        for image in images
     )
-    return np.stack([np.asarray(picture).transpose(2, 0, 1) for picture in scaled])
+    return np.stack([np.asarray(image).transpose(2, 0, 1) for image in scaled])
 
 
 def _decode(path: Tree) -> Array:
-    """One picture (3, 80, 60) as bytes; the few of another size are centred on white, as the catalogue's own ground is."""
+    """One image (3, 80, 60) as bytes; the few of another size are centred on white, as the catalogue's own ground is."""
     try:
-        picture = Image.open(io.BytesIO(path.read_bytes())).convert("RGB")
+        image = Image.open(io.BytesIO(path.read_bytes())).convert("RGB")
     except (OSError, SyntaxError, Image.DecompressionBombError, *DAMAGE) as error:
         raise DataError(
-            f"Cannot read the picture '{path}' ({error}); delete the data and fetch them again."
+            f"Cannot read the image '{path}' ({error}); delete the data and fetch them again."
         ) from None
-    if picture.size != (WIDTH, HEIGHT):
+    if image.size != (WIDTH, HEIGHT):
         canvas = Image.new("RGB", (WIDTH, HEIGHT), "white")
-        canvas.paste(picture, ((WIDTH - picture.width) // 2, (HEIGHT - picture.height) // 2))
-        picture = canvas
-    return np.asarray(picture).transpose(2, 0, 1)
+        canvas.paste(image, ((WIDTH - image.width) // 2, (HEIGHT - image.height) // 2))
+        image = canvas
+    return np.asarray(image).transpose(2, 0, 1)
 
 
 def _open(origin: Tree) -> Tree:

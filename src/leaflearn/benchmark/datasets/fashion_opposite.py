@@ -7,25 +7,25 @@ import numpy as np
 from leaflearn.benchmark.datasets.domains import Domain, DomainSet
 from leaflearn.benchmark.datasets.fashion_images import FASHION, HEIGHT, Catalogue, load_catalogue
 from leaflearn.benchmark.datasets.registry import register
-from leaflearn.benchmark.datasets.sources import Array, Examples, Pictures
+from leaflearn.benchmark.datasets.sources import Array, Examples, Images
 
 CLASSES = ("negative", "positive")
-SEED = 0  # of who is asked about which picture, which is part of the data
+SEED = 0  # of who is asked about which image, which is part of the data
 
 
 @register("fashion-opposite", files=FASHION)
 def fashion_opposite(height: int = HEIGHT) -> DomainSet:
-    """Product pictures (3, 80, 60), liked or disliked by a man or by a woman.
+    """Product images (3, 80, 60), liked or disliked by a man or by a woman.
 
-    Half of the pictures for men and half of those for women, drawn at random, are shown to him, who likes what is for men; the rest to
-    her, who likes what is for women. So each of the 15,000 training pictures belongs to one domain only. Both are tested on all 2,464 test
-    pictures: the paper's errors of a single model, 49.50 and 50.50 %, add up to 100, as they do on the same pictures. By default 750 groups
+    Half of the images for men and half of those for women, drawn at random, are shown to him, who likes what is for men; the rest to
+    her, who likes what is for women. So each of the 15,000 training images belongs to one domain only. Both are tested on all 2,464 test
+    images: the paper's errors of a single model, 49.50 and 50.50 %, add up to 100, as they do on the same images. By default 750 groups
     of 20 are drawn, one epoch of the paper's fifty.
 
     Parameters
     ----------
     height
-        Scale the pictures down to this many rows; see `load_catalogue`.
+        Scale the images down to this many rows; see `load_catalogue`.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def fashion_opposite(height: int = HEIGHT) -> DomainSet:
 
 
 def _ask(catalogue: Catalogue, generator: np.random.Generator) -> Array:
-    """Who is shown each picture, 0 for him and 1 for her, (N,): half of the pictures of each gender go to either."""
+    """Who is shown each image, 0 for him and 1 for her, (N,): half of the images of each gender go to either."""
     for_women = catalogue.values[:, 0]  # 1 where the product is for women              (N,)
     asked = np.empty(len(for_women), dtype=np.int64)
     for gender in (0, 1):
@@ -59,6 +59,6 @@ def _ask(catalogue: Catalogue, generator: np.random.Generator) -> Array:
 
 
 def _answers(catalogue: Catalogue, rows: Array, person: int) -> Examples:
-    """What he or she says of these pictures."""
+    """What he or she says of these images."""
     likes = catalogue.values[rows, 0] == person
-    return Examples(Pictures(catalogue.pictures[rows]), likes.astype(np.int64))
+    return Examples(Images(catalogue.images[rows]), likes.astype(np.int64))

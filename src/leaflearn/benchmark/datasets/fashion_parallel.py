@@ -1,23 +1,23 @@
-"""Fashion, parallel answers: who is it for, what is it, which colour has it? Three attributes of one picture, asked for at random."""
+"""Fashion, parallel answers: who is it for, what is it, which colour has it? Three attributes of one image, asked for at random."""
 
 from __future__ import annotations
 
 from leaflearn.benchmark.datasets.domains import Domain, DomainSet
 from leaflearn.benchmark.datasets.fashion_images import ATTRIBUTES, FASHION, HEIGHT, load_catalogue
 from leaflearn.benchmark.datasets.registry import register
-from leaflearn.benchmark.datasets.sources import Examples, Pictures
+from leaflearn.benchmark.datasets.sources import Examples, Images
 
 
 @register("fashion-parallel", files=FASHION)
 def fashion_parallel(height: int = HEIGHT) -> DomainSet:
-    """Product pictures (3, 80, 60) called by gender, category or colour.
+    """Product images (3, 80, 60) called by gender, category or colour.
 
-    15,000 training and 2,464 test pictures, eight labels. By default 15,000 groups of one are drawn, one epoch of the paper's fifty.
+    15,000 training and 2,464 test images, eight labels. By default 15,000 groups of one are drawn, one epoch of the paper's fifty.
 
     Parameters
     ----------
     height
-        Scale the pictures down to this many rows; see `load_catalogue`.
+        Scale the images down to this many rows; see `load_catalogue`.
 
     Examples
     --------
@@ -29,9 +29,9 @@ def fashion_parallel(height: int = HEIGHT) -> DomainSet:
     """
     (train_x, train_values), (test_x, test_values) = load_catalogue(height)
     train, test = (
-        Pictures(train_x),
-        Pictures(test_x),
-    )  # one of each for all domains: they answer the same pictures
+        Images(train_x),
+        Images(test_x),
+    )  # one of each for all domains: they answer the same images
     domains: list[Domain] = []
     classes: list[str] = []
     for d, (name, (_, values)) in enumerate(ATTRIBUTES.items()):

@@ -54,6 +54,10 @@ def get(files: Files) -> Path:
     >>> get(Files("pets", "Pets, by A. Nimal", "CC0", contents={})).name  # nothing to fetch
     'pets'
     """
+    for layout in files.alternatives:
+        if not {"missing", "wrong"} & set(verify(layout).values()):
+            return locate(layout)
+    files = replace(files, alternatives=())
     folder = data_folder() / files.folder
     if not _lacking(files):
         return locate(files)

@@ -1,4 +1,4 @@
-"""Grey pictures in named colours: what makes a digit a coloured digit."""
+"""Grey images in named colours: what makes a digit a coloured digit."""
 
 from __future__ import annotations
 

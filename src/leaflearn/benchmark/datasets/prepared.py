@@ -1,4 +1,4 @@
-"""What is slow to work out from a publisher's files, decoded pictures or features, is worked out once and kept.
+"""What is slow to work out from a publisher's files, decoded images or features, is worked out once and kept.
 
 A prepared folder holds numpy files, which are mapped into memory rather than read. Its name carries a fingerprint of the files it was made
 from, and the version of the code that made it: when either changes, it is made anew. It is made under a temporary name and renamed when

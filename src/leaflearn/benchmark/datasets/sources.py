@@ -1,6 +1,6 @@
 """Where examples come from: a table of them, or a function that answers any input.
 
-Tables of pictures are kept as bytes and turned into numbers when rows are read, because sixty thousand small pictures are 140 megabytes as
+Tables of images are kept as bytes and turned into numbers when rows are read, because sixty thousand small images are 140 megabytes as
 bytes and half a gigabyte as numbers.
 """
 
@@ -18,17 +18,17 @@ Rows = NDArray[np.intp]  # numbers of rows
 
 
 @dataclass(frozen=True, eq=False)
-class Pictures:
-    """Pictures kept as bytes that read like an array of numbers between 0 and 1.
+class Images:
+    """Images kept as bytes that read like an array of numbers between 0 and 1.
 
     Rows are turned into float32 when they are taken, `np.asarray` turns all of them.
 
     Examples
     --------
-    >>> pictures = Pictures(np.array([[[[0, 51], [102, 255]]]], dtype=np.uint8))
-    >>> pictures.shape, len(pictures)
+    >>> images = Images(np.array([[[[0, 51], [102, 255]]]], dtype=np.uint8))
+    >>> images.shape, len(images)
     ((1, 1, 2, 2), 1)
-    >>> pictures[0]
+    >>> images[0]
     array([[[0. , 0.2],
             [0.4, 1. ]]], dtype=float32)
     """
@@ -40,14 +40,14 @@ class Pictures:
     def __post_init__(self) -> None:
         if self.stored.dtype != np.uint8 or self.stored.ndim != 4:
             raise ValueError(
-                f"Pictures are bytes of shape (N, channels, height, width); this array is {self.stored.dtype} of shape {self.stored.shape}."
+                f"Images are bytes of shape (N, channels, height, width); this array is {self.stored.dtype} of shape {self.stored.shape}."
             )
 
     def __len__(self) -> int:
         return len(self.stored)
 
     def __getitem__(self, rows: Any) -> Array:
-        """The pictures of these rows, as numbers."""
+        """The images of these rows, as numbers."""
         return np.asarray(np.divide(self.stored[rows], np.float32(255), dtype=np.float32))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
@@ -87,12 +87,12 @@ class Examples:
     array([20, 20, 20])
     """
 
-    x: Array | Pictures  #                                                      (N, ...)
+    x: Array | Images  #                                                      (N, ...)
     y: Array  #                                                                 (N, ...)
 
     def __post_init__(self) -> None:
         for name, column in (("x", self.x), ("y", self.y)):
-            if not isinstance(column, np.ndarray | Pictures):
+            if not isinstance(column, np.ndarray | Images):
                 raise TypeError(
                     f"{name} is a {type(column).__name__}, but a numpy array was expected; pass np.asarray({name})."
                 )

@@ -1,7 +1,7 @@
 """The bilevel sampler of an experiment: an endless supply of fresh groups, `groups_per_step` at a time, epoch by epoch.
 
 `sample_groups` draws a data set, once; a learner then sees the same groups again and again. Here every epoch draws its groups anew, as the
-paper's image experiments do: 600,000 groups of one picture are ten passes over 60,000 pictures, each under a domain drawn at random.
+paper's image experiments do: 600,000 groups of one image are ten passes over 60,000 images, each under a domain drawn at random.
 """
 
 from __future__ import annotations

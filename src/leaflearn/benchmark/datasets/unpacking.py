@@ -28,7 +28,7 @@ from leaflearn.progress import Advance, progress_bar
 PREFIX = ".unpacking-"
 MOST_MEMBERS = 500_000
 MOST_BYTES = 16 << 30  # that come out of one archive
-MOST_TIMES = 50  # as many bytes as the archive itself has; pictures gain nothing from compression, text a factor of ten
+MOST_TIMES = 50  # as many bytes as the archive itself has; images gain nothing from compression, text a factor of ten
 ALWAYS_FINE = 1 << 20  # a tiny archive may well be mostly padding
 DAMAGE = (
     zipfile.BadZipFile,

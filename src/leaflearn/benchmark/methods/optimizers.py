@@ -35,7 +35,7 @@ def adam(
     beta1: float = 0.5,
     beta2: float = 0.999,
 ) -> Optimizer:
-    """The optimizer of the paper's pictures.
+    """The optimizer of the paper's images.
 
     Examples
     --------

@@ -146,12 +146,12 @@ class NoisyGate(nn.Module):
 
 
 def join(x: Tensor, y: Tensor, n_classes: int | None = None) -> Tensor:
-    """Inputs with their answers beside them: as further columns, or as further planes of a picture.
+    """Inputs with their answers beside them: as further columns, or as further planes of an image.
 
     Parameters
     ----------
     x
-        Inputs, (N, D), or pictures (N, C, H, W).
+        Inputs, (N, D), or images (N, C, H, W).
     y
         Values (N, D), or class numbers (N,) of `n_classes` classes, which become ones and zeros.
     n_classes
