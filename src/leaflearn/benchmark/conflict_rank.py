@@ -53,9 +53,7 @@ def conflicts(domains: DomainSet, at_least: float = 0.0) -> NDArray[np.bool_]:
     [[0, 1, 1], [1, 0, 1], [1, 1, 0]]
     """
     answers = _answers(domains)
-    differ = (
-        np.abs(answers[:, None] - answers[None]).max(-1) > SAME
-    )  #                 (R, R, n_inputs)
+    differ = (np.abs(answers[:, None] - answers[None]).max(-1) > SAME)  #           (R, R, n_inputs)
     return np.asarray(differ.mean(-1) > at_least)
 
 
@@ -81,9 +79,8 @@ def _can_share(pairs: NDArray[np.bool_], model_of: list[int], n_models: int) -> 
     d = len(model_of)
     if d == len(pairs):
         return True
-    for model in range(
-        min(n_models, max(model_of, default=-1) + 2)
-    ):  # of models that nobody has yet, one is as good as another
+    # of models that nobody has yet, one is as good as another
+    for model in range(min(n_models, max(model_of, default=-1) + 2)):
         is_free = not any(pairs[d, e] and model_of[e] == model for e in range(d))
         if is_free and _can_share(pairs, [*model_of, model], n_models):
             return True

@@ -94,10 +94,8 @@ def test_two_backbones_do_not_share_features(folder, add, images):
     features(images, "average", "noise", [])
     features(images, "mean", "noise", [])
     names = sorted(path.name.rsplit("-", 1)[0] for path in (folder / "prepared").iterdir())
-    assert names == [
-        "noise-average-1px-d84bdb34-v1",
-        "noise-mean-1px-d84bdb34-v1",
-    ]  # the checksum of the weights, "2.0"
+    # the checksum of the weights, "2.0"
+    assert names == ["noise-average-1px-d84bdb34-v1", "noise-mean-1px-d84bdb34-v1"]
 
 
 def test_an_interruption_leaves_nothing_behind(folder, add, images, monkeypatch):

@@ -71,8 +71,5 @@ def test_digits_are_stratified_and_the_split_is_fixed(domains):
 
 
 def test_paint_multiplies_grey_by_the_colour():
-    assert paint(np.full((1, 2, 2), 0.5), np.array([2]))[0, :, 0, 0].tolist() == [
-        0.5,
-        0.5,
-        0.0,
-    ]  # yellow
+    # yellow
+    assert paint(np.full((1, 2, 2), 0.5), np.array([2]))[0, :, 0, 0].tolist() == [0.5, 0.5, 0.0]

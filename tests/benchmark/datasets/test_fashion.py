@@ -10,11 +10,14 @@ import pytest
 from PIL import Image
 
 import stand_ins
-from leaflearn.benchmark.datasets import fashion_images as fashion_images
-from leaflearn.benchmark.datasets import store
-from leaflearn.benchmark.datasets.fashion_images import FASHION, load_catalogue, read_catalogue
-from leaflearn.benchmark.datasets.fashion_opposite import fashion_opposite
-from leaflearn.benchmark.datasets.fashion_parallel import fashion_parallel
+from leaflearn.benchmark.datasets import fashion, store
+from leaflearn.benchmark.datasets.fashion import (
+    FASHION,
+    fashion_opposite,
+    fashion_parallel,
+    load_catalogue,
+    read_catalogue,
+)
 from leaflearn.benchmark.datasets.store import DataError, MissingDataError, data_folder
 
 
@@ -139,14 +142,14 @@ def test_the_zip_file_reads_like_the_folder(fashion, place, top):
 
 def test_the_second_time_no_image_is_decoded(fashion, monkeypatch):
     expected = load_catalogue()
-    monkeypatch.setattr(fashion_images, "_decode", None)
+    monkeypatch.setattr(fashion, "_decode", None)
     assert np.array_equal(load_catalogue()[0].images, expected[0].images)
 
 
 def test_another_version_is_made_anew(fashion, monkeypatch):
     expected = load_catalogue()[0].values
-    monkeypatch.setattr(fashion_images, "VERSION", 2)
-    monkeypatch.setattr(fashion_images, "SEED", 1)
+    monkeypatch.setattr(fashion, "VERSION", 2)
+    monkeypatch.setattr(fashion, "SEED", 1)
     assert not np.array_equal(load_catalogue()[0].values, expected)
 
 

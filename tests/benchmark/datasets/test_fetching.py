@@ -325,7 +325,7 @@ class TestWithoutAChecksum:
     def test_there_is_a_limit(self, server, tmp_path, monkeypatch, fault, text):
         server.faults["/cats"] = fault
         with monkeypatch.context() as patch:
-            patch.setattr(fetching, "MOST_BYTES", 1000)
+            patch.setattr(fetching, "MAX_BYTES", 1000)
             assert complaint(cats(server, None, None), server, tmp_path) == text
         assert tree(tmp_path) == ["pets"]
         server.faults.clear()
@@ -355,7 +355,7 @@ class TestRedirects:
             complaint(cats(server), server, tmp_path)
             == "'URL/cats' leads in a circle, to nowhere or off the web (302)"
         )
-        assert len(server.asked) == 1 + fetching.MOST_REDIRECTS
+        assert len(server.asked) == 1 + fetching.MAX_REDIRECTS
 
     @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
     @pytest.mark.parametrize("header", ["location", "uri"])
@@ -593,7 +593,7 @@ class TestArchives:
         ],
     )
     def test_a_bad_one(self, server, tmp_path, monkeypatch, content, text):
-        monkeypatch.setattr(unpacking, "MOST_BYTES", 1_000_000)
+        monkeypatch.setattr(unpacking, "MAX_BYTES", 1_000_000)
         assert complaint(archived(server, content), server, tmp_path) == text
         assert tree(tmp_path) == ["pets"]
         assert (get(archived(server, zipped(cats=CATS))) / "cats").read_bytes() == CATS

@@ -11,9 +11,8 @@ from leaflearn.benchmark.datasets.prepared import SIZES
 from leaflearn.benchmark.datasets.registry import DATASETS
 from leaflearn.benchmark.datasets.store import DataError, MissingDataError
 
-module = importlib.import_module(
-    "leaflearn.benchmark.datasets.gas_mixtures"
-)  # the package has a function of that name
+# the package has a function of that name
+module = importlib.import_module("leaflearn.benchmark.datasets.gas_mixtures")
 
 HEADER = "Time (seconds), CO conc (ppm), Ethylene conc (ppm), sensor readings (16 channels)"
 N_ROWS = 600
@@ -25,9 +24,8 @@ def data_folder(tmp_path, monkeypatch):
     """An empty data folder, and no other one that could be looked into or written to."""
     monkeypatch.setenv("LEAFLEARN_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(
-        module, "N_ROWS", dict.fromkeys(RECORDINGS.values(), 0)
-    )  # the files of most tests are short
+    # the files of most tests are short
+    monkeypatch.setattr(module, "N_ROWS", dict.fromkeys(RECORDINGS.values(), 0))
     folder = tmp_path / "data" / GAS.folder
     folder.mkdir(parents=True)
     return folder
@@ -129,9 +127,8 @@ def test_every_row_arrives_once_with_its_own_concentrations_in_ppm(tables):
         row = y[:, 0].astype(int)
         assert sorted(row) == list(range(N_ROWS))
         assert y == pytest.approx(original[row, 1:3], abs=1e-5)
-        slope, shift = np.polyfit(
-            original[row, 3], x[:, 0], 1
-        )  # the first sensor, before and after scaling
+        # the first sensor, before and after scaling
+        slope, shift = np.polyfit(original[row, 3], x[:, 0], 1)
         assert x[:, 0] == pytest.approx(slope * original[row, 3] + shift, abs=1e-4)
 
 
@@ -246,9 +243,8 @@ def test_the_draw_is_fair_and_does_not_follow_the_readings(readings):
     assert is_test.mean() == pytest.approx(0.1, abs=0.006)
     tenths = np.array_split(is_test[np.argsort(readings.sum(axis=1), kind="stable")], 10)
     assert [tenth.mean() for tenth in tenths] == pytest.approx([0.1] * 10, abs=0.02)
-    assert (is_test[1:] & is_test[:-1]).mean() == pytest.approx(
-        0.01, abs=0.003
-    )  # nor the row before
+    # nor the row before
+    assert (is_test[1:] & is_test[:-1]).mean() == pytest.approx(0.01, abs=0.003)
 
 
 # Kept for the next time

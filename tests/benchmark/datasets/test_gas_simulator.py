@@ -7,8 +7,8 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from leaflearn.benchmark.datasets import gas_simulator as module
 from leaflearn.benchmark.datasets.gas_mixtures import GAS, RECORDINGS, gas_mixtures
 from leaflearn.benchmark.datasets.gas_simulator import (
-    CO_SMELLS_LIKE,
-    HIGHEST,
+    CO_EQUIVALENT,
+    MAX_CONCENTRATION,
     simulate_gas_mixtures,
 )
 from leaflearn.benchmark.datasets.store import DataError
@@ -29,7 +29,7 @@ def tables(folder):
 @pytest.fixture
 def still_air(monkeypatch):
     """Nothing that is drawn at random, but for the set points."""
-    for name in ("FLOW_WAVER", "AMBIENT_DRIFT", "NOISE"):
+    for name in ("FLOW_DEVIATION", "AMBIENT_DEVIATION", "NOISE"):
         monkeypatch.setattr(module, name, 0.0)
 
 
@@ -47,10 +47,8 @@ def test_the_layout_is_the_publishers_with_a_mark(folder):
         == "Time (seconds), CO conc (ppm), Ethylene conc (ppm), sensor readings (16 channels) (simulated)"
     )
     assert lines[1].startswith("0.00    ")
-    assert (len(lines[1].split()), len(lines[1])) == (
-        19,
-        152,
-    )  # columns of 7 characters and a blank
+    # columns of 7 characters and a blank
+    assert (len(lines[1].split()), len(lines[1])) == (19, 152)
     assert lines[-1] == ""
     assert (
         (folder / "ethylene_methane.txt")
@@ -77,7 +75,7 @@ def test_set_points_stay_for_seconds_jump_at_random_and_use_the_whole_range(tabl
         jumps = np.flatnonzero(np.diff(rows[:, 1:3], axis=0).any(axis=1)) + 1
         assert 65 <= len(jumps) <= 200
         assert np.diff(jumps).min() >= 399  # 4 seconds, less the rounding
-        for column, highest in ((1, HIGHEST[name]), (2, HIGHEST["ethylene"])):
+        for column, highest in ((1, MAX_CONCENTRATION[name]), (2, MAX_CONCENTRATION["ethylene"])):
             assert rows[:, column].min() == 0.0
             assert 0.9 * highest < rows[:, column].max() <= highest
             assert (rows[:, column] == 0.0).mean() == pytest.approx(0.2, abs=0.1)
@@ -185,7 +183,7 @@ def test_the_same_readings_come_from_different_concentrations(still_air):
     )
     concentrations = np.tile([[200.0, 5.0]], (1000, 1))
     assert carbon_monoxide.read(concentrations) == pytest.approx(
-        methane.read(concentrations * [CO_SMELLS_LIKE, 1.0])
+        methane.read(concentrations * [CO_EQUIVALENT, 1.0])
     )
 
 
@@ -217,9 +215,8 @@ def test_one_model_for_both_is_much_worse_than_one_for_each(folder, monkeypatch)
 
 
 def fit(x, y):
-    return HistGradientBoostingRegressor(max_iter=50, random_state=0).fit(
-        x, y[:, 0]
-    )  # the first gas, which is the one in conflict
+    # the first gas, which is the one in conflict
+    return HistGradientBoostingRegressor(max_iter=50, random_state=0).fit(x, y[:, 0])
 
 
 def rmse(model, test):

@@ -5,7 +5,7 @@ import pytest
 
 from leaflearn.benchmark.datasets import DATASETS
 from leaflearn.benchmark.datasets.domains import Domain, DomainSet
-from leaflearn.benchmark.datasets.noise import mislabel, mix
+from leaflearn.benchmark.datasets.sampling import mislabel, mix
 from leaflearn.benchmark.datasets.sampling import sample_groups
 from leaflearn.benchmark.datasets.sources import Examples, Function
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from leaflearn.benchmark.datasets.domains import Domain, DomainSet
-from leaflearn.benchmark.datasets.draws import draw_rows
+from leaflearn.benchmark.datasets.sampling import draw_rows
 from leaflearn.benchmark.datasets.sampling import sample_groups
 from leaflearn.benchmark.datasets.sources import Examples
 
@@ -92,8 +92,7 @@ def test_examples_are_drawn_in_the_order_asked_for():
 
 def test_rows_inside_a_domain_are_drawn_independently():
     drawn = draw_rows(DOMAINS, np.zeros(2000, dtype=int), np.random.default_rng(0))
-    counts = np.bincount(
-        drawn.x()[:, 0].astype(int), minlength=50
-    )  # 40 expected, a standard deviation of about 6
+    # 40 expected, a standard deviation of about 6
+    counts = np.bincount(drawn.x()[:, 0].astype(int), minlength=50)
     assert counts.min() > 10
     assert counts.max() < 80

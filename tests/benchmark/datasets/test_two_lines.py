@@ -12,9 +12,10 @@ def summed_error(group_size):
         two_lines(), n_groups=500, group_size=group_size, random_state=0
     )
     line, other = x[:, 0], 1 - x[:, 0]
+    # (N, 2)
     losses = np.stack(
         [(np.maximum(line, other) - y) ** 2, (np.minimum(line, other) - y) ** 2], axis=1
-    )  # (N, 2)
+    )
     return np.add.reduceat(losses, np.flatnonzero(np.diff(groups, prepend=-1))).min(1).sum()
 
 

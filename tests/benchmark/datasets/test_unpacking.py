@@ -166,7 +166,7 @@ class TestAnyArchive:
         assert text == "'archive' is a damaged archive, or none at all (Is a directory)"
 
     def test_too_many_members(self, pets, pack, monkeypatch):
-        monkeypatch.setattr(unpacking, "MOST_MEMBERS", 2)
+        monkeypatch.setattr(unpacking, "MAX_MEMBERS", 2)
         take(pets, pack({"cats": b"1", "b": b"2"}))
         (pets / "cats").unlink()
         assert (
@@ -175,7 +175,7 @@ class TestAnyArchive:
         )
 
     def test_more_bytes_than_any_archive_may_hold(self, pets, pack, monkeypatch):
-        monkeypatch.setattr(unpacking, "MOST_BYTES", 40_000)
+        monkeypatch.setattr(unpacking, "MAX_BYTES", 40_000)
         text = complaint(pets, pack({"cats": random.Random(0).randbytes(50_000)}))
         assert (
             text
@@ -214,7 +214,7 @@ class TestAnyArchive:
 
 @pytest.mark.parametrize("pack", [as_zip, as_tar_gz])
 def test_a_bomb(pets, pack, monkeypatch):
-    monkeypatch.setattr(unpacking, "MOST_TIMES", 10)
+    monkeypatch.setattr(unpacking, "MAX_RATIO", 10)
     content = pack({"cats": bytes(5_000_000)})
     most = (1 << 20) + 10 * len(content)
     assert most < 5_000_000
@@ -225,13 +225,11 @@ def test_a_bomb(pets, pack, monkeypatch):
 
 
 def test_a_bomb_among_what_is_not_wanted(pets):
-    content = as_tar_gz(
-        {"bomb": bytes(50_000_000), "cats": b"Tom"}
-    )  # a tar file can only be read from its beginning to its end
+    # a tar file can only be read from its beginning to its end
+    content = as_tar_gz({"bomb": bytes(50_000_000), "cats": b"Tom"})
     assert "unpacks to more than" in complaint(pets, content)
-    take(
-        pets, as_zip({"bomb": bytes(50_000_000), "cats": b"Tom"})
-    )  # of a zip file, that part is not even looked at
+    # of a zip file, that part is not even looked at
+    take(pets, as_zip({"bomb": bytes(50_000_000), "cats": b"Tom"}))
     assert tree(pets) == ["archive", "cats"]
 
 

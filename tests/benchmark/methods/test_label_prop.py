@@ -56,9 +56,8 @@ def learn_epoch(method, x, y, rows):
 @pytest.mark.parametrize("seed", range(4))
 def test_one_label_each_labels_two_moons(seed):
     x, moon = make_moons(300, noise=0.04, random_state=seed)
-    on_sphere = np.column_stack(
-        [x - x.mean(axis=0), np.ones(len(x))]
-    )  # neighbours in the plane are neighbours in direction
+    # neighbours in the plane are neighbours in direction
+    on_sphere = np.column_stack([x - x.mean(axis=0), np.ones(len(x))])
     labels = np.zeros((300, 2), dtype=bool)
     tops = np.array([[0.0, 1.0], [1.0, -0.5]])  # the middle of each moon
     labels[np.square(x[:, None] - tops).sum(axis=-1).argmin(axis=0), [0, 1]] = True
@@ -164,9 +163,8 @@ def test_a_method_goes_on_from_its_state():
     first.prepare(problem_of())
     second.prepare(problem_of(seed=1))
     learn_epoch(first, x, y[:, 0], rows)
-    first.update(
-        Batches(x[:40], y[:40, 1], rows[:40], index=rows[:40])
-    )  # in the middle of an epoch
+    # in the middle of an epoch
+    first.update(Batches(x[:40], y[:40, 1], rows[:40], index=rows[:40]))
     second.load_state_dict(first.state_dict())
     for method in (first, second):
         learn_epoch(method, x, y[:, 0], rows[40:])

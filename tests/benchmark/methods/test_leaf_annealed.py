@@ -71,9 +71,8 @@ def test_a_model_for_which_there_is_no_context_never_learns(name, group_size):
         DATASETS[name](), 10, n_extra=1, n_peeked=1500, group_size=group_size
     )
     (idle,) = method.is_idle.nonzero().flatten().tolist()
-    method.n_updates = (
-        problem.n_steps // 2
-    )  # by now the networks allocate, and those that have learnt nothing all explain some rows best
+    # by now the networks allocate, and those that have learnt nothing all explain some rows best
+    method.n_updates = (problem.n_steps // 2)
     batches, _ = next(iter(sampler.epoch(0)))
     assert (explain_best(method, batches) == idle).any()
     assert idle not in method.contexts(batches)

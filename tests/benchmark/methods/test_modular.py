@@ -11,11 +11,8 @@ from leaflearn.benchmark.methods.modular import Modular, Rows, anneal
 from leaflearn.core.batches import Batches
 from leaflearn.engines.networks import mlp
 
-BASES = (
-    torch.abs,
-    lambda x: torch.sin(3 * x),
-    lambda x: 1.0 - x,
-)  # the domains are the sums of two of them
+# the domains are the sums of two of them
+BASES = (torch.abs, lambda x: torch.sin(3 * x), lambda x: 1.0 - x)
 PAIRS = list(combinations(range(len(BASES)), 2))
 
 
@@ -72,12 +69,10 @@ def test_all_groups_are_searched_at_once_and_apart() -> None:
     rows = Rows(KnownModules()(batches.x), batches.y, batches.group, batches.n_groups)
     last, best = anneal(rows, 2, torch.logspace(0, -4, 100), torch.Generator().manual_seed(0))
     right = torch.tensor(PAIRS)[pair]
-    assert (best.sort().values == right).all(
-        1
-    ).float().mean() > 0.9  # a search now and then ends where no single change helps
-    assert (last.sort().values == right).all(
-        1
-    ).float().mean() > 0.9  # cold at the end, so it stays with what it found
+    # a search now and then ends where no single change helps
+    assert (best.sort().values == right).all(1).float().mean() > 0.9
+    # cold at the end, so it stays with what it found
+    assert (last.sort().values == right).all(1).float().mean() > 0.9
 
 
 def test_a_hot_search_wanders_and_a_cold_one_does_not() -> None:
@@ -95,9 +90,8 @@ def test_a_hot_search_wanders_and_a_cold_one_does_not() -> None:
 
 
 def test_loss_of_a_group_is_the_mean_of_its_own_rows() -> None:
-    outputs = torch.tensor(
-        [[[0.0], [1.0], [2.0]], [[10.0], [20.0], [30.0]]]
-    )  # (2 modules, 3 rows, 1)
+    # (2 modules, 3 rows, 1)
+    outputs = torch.tensor([[[0.0], [1.0], [2.0]], [[10.0], [20.0], [30.0]]])
     rows = Rows(outputs, torch.zeros(3, 1), torch.tensor([1, 0, 1]), 2)
     assert rows.loss(torch.tensor([[0, 1], [0, 0]])).tolist() == [21.0**2, (0.0 + 4.0**2) / 2]
 

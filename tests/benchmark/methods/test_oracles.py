@@ -48,9 +48,8 @@ def test_told_the_domain_it_learns_each_function_down_to_the_noise(shared):
     problem = describe(sampler, lambda n_outputs: mlp(1, n_outputs, (16,)), 15, optimizer=QUICK)
     oracle = make_method("mtl-oracle", shared=shared)
     history = train(oracle, sampler, problem, 15)
-    assert (
-        max(method_errors(oracle, sampler.domains)["best"]) < NOISE / 2
-    )  # of the functions themselves
+    # of the functions themselves
+    assert (max(method_errors(oracle, sampler.domains)["best"]) < NOISE / 2)
     assert history[-1]["loss"] == pytest.approx(NOISE**2, rel=0.3)  # of rows with noise
 
 

@@ -127,9 +127,8 @@ def test_a_method_goes_on_from_its_state():
     first.prepare(problem_of(x))
     second.prepare(dataclasses.replace(problem_of(x), seed=1))
     learn_epoch(first, x, y[:, 0], rows)
-    first.update(
-        Batches(x[:40], y[:40, 1], rows[:40], index=rows[:40])
-    )  # in the middle of an epoch
+    # in the middle of an epoch
+    first.update(Batches(x[:40], y[:40, 1], rows[:40], index=rows[:40]))
     second.load_state_dict(first.state_dict())
     for method in (first, second):
         learn_epoch(method, x, y[:, 0], rows[40:])
@@ -144,9 +143,8 @@ def test_labels_drawn_at_random_stay_until_the_warm_up_is_over():
     learn_epoch(method, x, y[:, 0], rows)
     at_first = method.label_sets()
     assert learn_epoch(method, x, y[:, 0], rows)["changed"] == 1.0
-    assert not torch.equal(
-        method.label_sets(), at_first
-    )  # half of the run is over, and the labels are chosen for the first time
+    # half of the run is over, and the labels are chosen for the first time
+    assert not torch.equal(method.label_sets(), at_first)
     other = make_method("pseudo-label", warm_up=0.9)
     other.prepare(dataclasses.replace(problem_of(x), n_steps=36))
     for _ in range(3):

@@ -126,9 +126,8 @@ def test_an_expert_learns_from_its_own_rows_only(gate):
     method = prepared(replace(line(), optimizer=partial(sgd, learning_rate=0.0)), gate=gate)
     nn.init.zeros_(method.gate.noise.weight)
     with torch.no_grad():
-        method.gate.clean.weight.copy_(
-            torch.tensor([[1e3, 0.0], [-1e3, 0.0]])
-        )  # the side decides, whatever the noise
+        # the side decides, whatever the noise
+        method.gate.clean.weight.copy_(torch.tensor([[1e3, 0.0], [-1e3, 0.0]]))
     batches = Batches(torch.ones(6, 1), torch.ones(6, 1), torch.arange(6))
     numbers = method.update(batches)
     first, second = method.models.parameters()[0].grad

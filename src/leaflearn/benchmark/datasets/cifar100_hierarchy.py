@@ -1,4 +1,4 @@
-"""CIFAR-100 with two levels of labels: an image has a superclass, such as fish, and a class, such as shark.
+"""CIFAR-100 labelled by superclass, such as fish, or by class, such as shark.
 
 Two of the publisher's layouts are read: the binary one, which `leaflearn data get` fetches, and the
 one that was pickled by Python 2. The binary layout is used if both are in the data folder.
@@ -181,7 +181,11 @@ def _part_files(folder: Path) -> list[Path]:
 def _read_part(path: Path) -> LabelledImages:
     pixels, labels = (_read_pickled if _is_pickled(path.parent) else _read_binary)(path)
     n_labels = [n for _, n in LEVELS.values()]
-    if labels.shape != (len(pixels), len(LEVELS)) or (labels < 0).any() or (labels >= n_labels).any():
+    if (
+        labels.shape != (len(pixels), len(LEVELS))
+        or (labels < 0).any()
+        or (labels >= n_labels).any()
+    ):
         raise _wrong(path)
     return LabelledImages(pixels.reshape(-1, 3, SIDE, SIDE), labels.astype(np.int64))
 

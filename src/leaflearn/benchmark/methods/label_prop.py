@@ -68,27 +68,18 @@ class LabelProp(Method):
         n_rows, n_outputs = count_rows(self.problem, self.name), self.problem.n_outputs
         self.network = label_set_network(self.problem)
         self.optimizer = self.problem.optimizer(self.network.parameters())
-        self.given = torch.zeros(
-            n_rows, n_outputs, dtype=torch.bool
-        )  # labels that rows came with     (n_rows, C)
-        self.spread = torch.zeros(
-            n_rows, n_outputs
-        )  # how much of each label reached a row            (n_rows, C)
-        self.certainty = torch.zeros(
-            n_rows
-        )  # of the labels that a row takes over                     (n_rows,)
-        self.rows = torch.randperm(n_rows, generator=self.generator)[
-            : self.most_rows
-        ]  # in the graph  (M,)
-        self.place = torch.full((n_rows,), -1).scatter(
-            0, self.rows, torch.arange(len(self.rows))
-        )  #   (n_rows,)
-        self.inputs = torch.zeros(
-            len(self.rows), *self.problem.input_shape
-        )  #                         (M, ...)
-        self.is_kept = torch.zeros(
-            len(self.rows), dtype=torch.bool
-        )  # whether the input was seen yet  (M,)
+        # labels that rows came with
+        self.given = torch.zeros(n_rows, n_outputs, dtype=torch.bool)  #                 (n_rows, C)
+        # how much of each label reached a row
+        self.spread = torch.zeros(n_rows, n_outputs)  #                                  (n_rows, C)
+        self.certainty = torch.zeros(n_rows)  # of the labels that a row takes over        (n_rows,)
+        # in the graph  (M,)
+        self.rows = torch.randperm(n_rows, generator=self.generator)[: self.most_rows]
+        # (n_rows,)
+        self.place = torch.full((n_rows,), -1).scatter(0, self.rows, torch.arange(len(self.rows)))
+        self.inputs = torch.zeros(len(self.rows), *self.problem.input_shape)  #             (M, ...)
+        # whether the input was seen yet  (M,)
+        self.is_kept = torch.zeros(len(self.rows), dtype=torch.bool)
         self.n_epochs = torch.tensor(0)
 
     def learn(self, batches: Batches, told: OracleInfo | None) -> dict[str, float]:
@@ -97,9 +88,7 @@ class LabelProp(Method):
             "label-prop must know which input of the training set each row is"
         )
         self._keep(batches.index, batches.x, batches.y)
-        goal = self.label_sets(
-            batches.index
-        )  #                                                         (N, C)
+        goal = self.label_sets(batches.index)  #                                              (N, C)
         taken_over = goal & ~self.given[batches.index]
         weight = torch.where(taken_over, self.certainty[batches.index, None], 1.0)
         loss = label_set_loss(self.network.train()(batches.x), goal.float(), weight=weight)
@@ -117,9 +106,8 @@ class LabelProp(Method):
     def label_sets(self, rows: Tensor) -> Tensor:
         """The labels that these rows of the training set are believed to have, given ones among them, (N, C) of bool."""
         given, spread = self.given[rows], self.spread[rows]
-        return given | (
-            fill(given, spread, self.problem.n_domains) & (spread > 0)
-        )  # a label that did not reach a row is none of its own
+        # a label that did not reach a row is none of its own
+        return given | (fill(given, spread, self.problem.n_domains) & (spread > 0))
 
     def answer(self, x: Tensor) -> Tensor:
         """How likely each label is, (N, 1, C)."""
@@ -141,9 +129,8 @@ class LabelProp(Method):
             spread.masked_fill(labels, 0.0), self.problem.n_domains - labels.sum(1)
         )
         self.spread[rows] = spread.float()
-        self.certainty[rows] = (
-            certainty / certainty.max().clamp(min=1e-12)
-        ).float()  # the most certain row counts as a given label
+        # the most certain row counts as a given label
+        self.certainty[rows] = (certainty / certainty.max().clamp(min=1e-12)).float()
 
 
 def features(network: nn.Module, x: Tensor) -> Tensor:
@@ -186,13 +173,9 @@ def diffuse(
     >>> diffuse(seen, labels, n_neighbors=1).argmax(1)
     array([0, 0, 1, 1])
     """
-    ties = _graph(
-        seen, n_neighbors, gamma
-    )  #                                                            (N, N)
+    ties = _graph(seen, n_neighbors, gamma)  #                                                (N, N)
     system = sparse.identity(len(seen), format="csr") - alpha * ties
-    sent = labels / np.maximum(
-        labels.sum(axis=0), 1
-    )  #                                                  (N, C)
+    sent = labels / np.maximum(labels.sum(axis=0), 1)  #                                      (N, C)
     spread = np.stack(
         [cg(system, sent[:, c], rtol=PRECISION)[0] for c in range(sent.shape[1])], axis=1
     )
@@ -210,13 +193,10 @@ def certainties(spread: Tensor, n_missing: Tensor) -> Tensor:
     tensor([1., 0., 1.])
     """
     total = spread.sum(1, keepdim=True)
-    entropy = torch.special.entr(spread / total.clamp(min=torch.finfo(spread.dtype).tiny)).sum(
-        1
-    )  #      (N,)
-    least, most = (
-        n_missing.clamp(min=1).log(),
-        np.log(spread.shape[1]),
-    )  # of labels that are all equally sure, and of all labels
+    # (N,)
+    entropy = torch.special.entr(spread / total.clamp(min=torch.finfo(spread.dtype).tiny)).sum(1)
+    # of labels that are all equally sure, and of all labels
+    least, most = (n_missing.clamp(min=1).log(), np.log(spread.shape[1]))
     certainty = 1 - (entropy - least).clamp(min=0) / (most - least).clamp(min=1e-12)
     return torch.where((total[:, 0] > 0) & (n_missing > 0), certainty.clamp(0, 1), 0.0).to(
         spread.dtype
@@ -225,13 +205,11 @@ def certainties(spread: Tensor, n_missing: Tensor) -> Tensor:
 
 def _graph(seen: Array, n_neighbors: int, gamma: float) -> sparse.csr_matrix:
     """Ties between rows, the same both ways, scaled by how much each row is tied, (N, N)."""
-    directions = normalize(
-        torch.from_numpy(np.asarray(seen, dtype=np.float64))
-    ).numpy()  # nearest on the sphere is largest cosine
+    # nearest on the sphere is largest cosine
+    directions = normalize(torch.from_numpy(np.asarray(seen, dtype=np.float64))).numpy()
     ties = kneighbors_graph(directions, min(n_neighbors, len(seen) - 1), mode="distance")
-    ties.data = (
-        np.maximum(1 - ties.data**2 / 2, 0.0) ** gamma
-    )  # the cosine, from the distance on the sphere
+    # the cosine, from the distance on the sphere
+    ties.data = (np.maximum(1 - ties.data**2 / 2, 0.0) ** gamma)
     ties = ties + ties.T
     degree = np.asarray(ties.sum(axis=1)).ravel()
     scale = sparse.diags(1 / np.sqrt(np.maximum(degree, 1e-12)))

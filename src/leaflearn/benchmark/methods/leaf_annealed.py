@@ -92,9 +92,10 @@ class LeafAnnealed(Leaf):
             if self.start.is_trusted
             else torch.arange(self.n_contexts)
         )
+        # (K,)
         self.is_idle = torch.ones(self.n_contexts, dtype=torch.bool).index_fill(
             0, used.unique(), False
-        )  #  (K,)
+        )
 
     def about(self) -> dict[str, Any]:
         """Where the contexts of the first part of the run came from, and whether they were trusted."""
@@ -174,18 +175,12 @@ class LeafAnnealed(Leaf):
 
     def _learn_row_by_row(self, batches: Batches, contexts: Tensor | None) -> dict[str, float]:
         """A step in which a row may be of another context than its group."""
-        losses = self._score_rows(
-            batches
-        )  #                                                            (K, N)
+        losses = self._score_rows(batches)  #                                                 (K, N)
         if contexts is None:
             contexts = self.strangers.allocate(losses, batches.group, batches.n_groups)
-        of_row = self.strangers.deal_rows(
-            losses, contexts[batches.group], self.generator
-        )  #            (N,)
+        of_row = self.strangers.deal_rows(losses, contexts[batches.group], self.generator)  #   (N,)
         rows = Batches(batches.x, batches.y, torch.arange(len(of_row)), n_groups=len(of_row))
-        weights = one_hot(of_row, len(losses)).to(
-            losses
-        )  #                                             (N, K)
+        weights = one_hot(of_row, len(losses)).to(losses)  #                                  (N, K)
         value = objective(self.models, rows, self.loss, weights)
         self.models.zero_grad()
         value.backward()

@@ -50,12 +50,8 @@ class LearnedAllocation(Leaf):
     def learn(self, batches: Batches, told: OracleInfo | None) -> dict[str, float]:
         """Mean over groups of the local models' mean losses, weighted with what the network makes of the group."""
         self.models.train(True)
-        weights = self.reader.train()(
-            batches
-        )  #                                              (B, K)
-        losses = _average(
-            self.problem.loss(self.models(batches.x), batches.y), batches
-        )  #    (B, K)
+        weights = self.reader.train()(batches)  #                                             (B, K)
+        losses = _average(self.problem.loss(self.models(batches.x), batches.y), batches)  #   (B, K)
         return {
             "loss": descend(self.optimizer, (weights * losses).sum(-1).mean()),
             **usage(weights.detach()),
@@ -97,9 +93,7 @@ class GroupReader(nn.Module):
 
     def forward(self, batches: Batches) -> Tensor:
         """Probabilities, (B, K)."""
-        rows = self.embed(
-            join(self.network(batches.x), batches.y, self.n_classes)
-        )  #        (N, 32)
+        rows = self.embed(join(self.network(batches.x), batches.y, self.n_classes))  #       (N, 32)
         return torch.softmax(self.decide(_average(rows.T, batches)), -1)
 
 

@@ -53,9 +53,8 @@ class MAML(Method):
     (1, 2)
     """
 
-    claims = frozenset(
-        {"regression"}
-    )  # in the paper's classification groups are single rows, which have no halves
+    # in the paper's classification groups are single rows, which have no halves
+    claims = frozenset({"regression"})
     paper_group_size: ClassVar[int] = 4
     paper_steps: ClassVar[int] = 20_000
 
@@ -100,11 +99,12 @@ class MAML(Method):
     def learn(self, batches: Batches, told: OracleInfo | None) -> dict[str, float]:
         """Move the start by the query loss after the inner steps, averaged over groups."""
         parts = halve(batches)
+        # (B,)
         losses = vmap(self._query_loss, in_dims=(None, 0, 0))(
             dict(self.network.named_parameters()),
             as_table(batches, parts.support),
             as_table(batches, parts.query),
-        )  #                                                                    (B,)
+        )
         return {"loss": descend(self.optimizer, losses.mean())}
 
     def answer(self, x: Tensor) -> Tensor:

@@ -51,16 +51,15 @@ class Strangers:
     def allocate(self, losses: Tensor, group: Tensor, n_groups: int) -> Tensor:
         """From cross-entropies (K, N) to the context of each group (B,), by the mixture."""
         n_contexts = len(losses)
+        # (K, N)
         members = torch.stack(
             [self._joint(losses, torch.full_like(group, k)).logsumexp(0) for k in range(n_contexts)]
-        )  # (K, N)
+        )
         return sum_by_group(-members, group, n_groups).argmin(-1)
 
     def deal_rows(self, losses: Tensor, contexts: Tensor, generator: torch.Generator) -> Tensor:
         """The context that each row learns in, drawn from what is likely given that of its group, (N,); learns the share on the way."""
-        posterior = torch.softmax(
-            self._joint(losses, contexts), 0
-        ).T  #                                                  (N, K)
+        posterior = torch.softmax(self._joint(losses, contexts), 0).T  #                      (N, K)
         away = 1 - posterior[torch.arange(len(contexts)), contexts].mean()
         self.share = MEMORY * self.share + (1 - MEMORY) * float(away)
         return (
@@ -80,8 +79,6 @@ class Strangers:
     def _joint(self, losses: Tensor, contexts: Tensor) -> Tensor:
         """log of how likely each row is a member of each context and has its label, in groups of these contexts (N,), (K, N)."""
         n_contexts = len(losses)
-        own = one_hot(
-            contexts, n_contexts
-        ).T.bool()  #                                                                    (K, N)
+        own = one_hot(contexts, n_contexts).T.bool()  #                                       (K, N)
         prior = torch.where(own, 1 - self.share, self.share / (n_contexts - 1))
         return prior.log() - losses

@@ -157,9 +157,8 @@ class Rows:
 
     def __init__(self, outputs: Tensor, y: Tensor, group: Tensor, n_groups: int) -> None:
         self.outputs, self.y, self.group = outputs, y, group
-        self._share = 1.0 / torch.bincount(
-            group, minlength=n_groups
-        )  # of a row in its group's mean
+        # of a row in its group's mean
+        self._share = 1.0 / torch.bincount(group, minlength=n_groups)
 
     def loss(self, structure: Tensor) -> Tensor:
         """Mean squared error of every group under its structure (B, n_slots), shape (B,)."""

@@ -48,18 +48,11 @@ class PseudoLabel(Method):
         shape = (count_rows(self.problem, self.name), self.problem.n_outputs)
         self.network = label_set_network(self.problem)
         self.optimizer = self.problem.optimizer(self.network.parameters())
-        self.given = torch.zeros(
-            shape, dtype=torch.bool
-        )  # labels that rows came with           (n_rows, C)
-        self.confidence = torch.rand(
-            shape, generator=self.generator
-        )  # fills the missing ones   (n_rows, C)
-        self.latest = (
-            self.confidence.clone()
-        )  # the same, as of this epoch                       (n_rows, C)
-        self.seen = torch.zeros(
-            shape[0], dtype=torch.bool
-        )  # in this epoch                      (n_rows,)
+        self.given = torch.zeros(shape, dtype=torch.bool)  # labels that rows came with  (n_rows, C)
+        # fills the missing ones
+        self.confidence = torch.rand(shape, generator=self.generator)  #                 (n_rows, C)
+        self.latest = (self.confidence.clone())  # the same, as of this epoch            (n_rows, C)
+        self.seen = torch.zeros(shape[0], dtype=torch.bool)  # in this epoch               (n_rows,)
         self.changed = torch.tensor(1.0)  # share of filled labels that the last epoch changed
 
     def learn(self, batches: Batches, told: OracleInfo | None) -> dict[str, float]:
@@ -68,9 +61,10 @@ class PseudoLabel(Method):
             "pseudo-label must know which input of the training set each row is"
         )
         self.given[batches.index, batches.y] = True
+        # (N, C)
         goal = fill(
             self.given[batches.index], self.confidence[batches.index], self.problem.n_domains
-        )  # (N, C)
+        )
         logits = self.network.train()(batches.x)
         self.latest[batches.index], self.seen[batches.index] = logits.detach(), True
         return {
@@ -108,9 +102,8 @@ def fill(given: Tensor, scores: Tensor, n_labels: int) -> Tensor:
     >>> fill(torch.tensor([[True, False, False]]), torch.tensor([[0.0, 0.1, 0.2]]), n_labels=2)
     tensor([[ True, False,  True]])
     """
-    best = (
-        scores.masked_fill(given, torch.inf).topk(min(n_labels, given.shape[1])).indices
-    )  # (N, n_labels)
+    # (N, n_labels)
+    best = (scores.masked_fill(given, torch.inf).topk(min(n_labels, given.shape[1])).indices)
     return given.scatter(1, best, True)  # more than `n_labels` only where more are given
 
 

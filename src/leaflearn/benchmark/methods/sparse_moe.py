@@ -73,9 +73,7 @@ class SparseMoE(Method):
 
     def learn(self, batches: Batches, told: OracleInfo | None) -> dict[str, float]:
         """The mean loss of all rows, each under its own expert."""
-        logits = self.gate(
-            self._join(batches), self.generator
-        )  #                             (N, K)
+        logits = self.gate(self._join(batches), self.generator)  #                            (N, K)
         chosen = one_hot(logits.argmax(-1), logits.shape[-1], logits.dtype)
         weights = self._weigh(logits, chosen)
         self.models.train(True)
