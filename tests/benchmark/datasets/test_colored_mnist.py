@@ -86,7 +86,7 @@ def test_images_and_labels_must_be_as_many(mnist):
     stand_ins.write_idx(mnist / "train-labels-idx1-ubyte.gz", np.zeros(7, dtype=np.uint8))
     with pytest.raises(
         DataError,
-        match=r"^MNIST's part 'train' has 300 images and 7 labels in '.*'; fetch the files again\.$",
+        match=r"^MNIST's part 'train' has 300 images and 7 labels in '.*'; delete the files and fetch them again\.$",
     ):
         colored_mnist()
 

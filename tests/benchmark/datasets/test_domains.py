@@ -85,7 +85,7 @@ def test_an_empty_table_is_refused():
     empty = Examples(np.zeros((0, 1)), np.zeros(0))
     with pytest.raises(
         ValueError,
-        match=r"^Every domain of 'test' needs examples to train on and to test on; a table is empty\.$",
+        match=r"^Every domain of 'test' needs training and test examples; a table is empty\.$",
     ):
         make_set(domains=(Domain("a", empty, TABLE),))
 
@@ -95,7 +95,7 @@ def test_labels_are_numbers_of_classes(y):
     table = Examples(np.zeros((2, 1)), y)
     with pytest.raises(
         ValueError,
-        match=r"^'test' has 3 classes, so its labels are whole numbers from 0 on; they are ",
+        match=r"^'test' has 3 classes, so labels must be integers from 0 to 2; they are ",
     ):
         make_set(domains=(Domain("a", table, table),), classes=("x", "y", "z"))
 

@@ -10,7 +10,8 @@ import pytest
 from PIL import Image
 
 import stand_ins
-from leaflearn.benchmark.datasets import fashion, store
+from leaflearn.benchmark.datasets import fashion as module
+from leaflearn.benchmark.datasets import store
 from leaflearn.benchmark.datasets.fashion import (
     FASHION,
     fashion_opposite,
@@ -27,7 +28,7 @@ def fashion(folder):
     return folder / FASHION.folder
 
 
-def test_only_rows_of_the_task_that_have_a_image_are_read(fashion):
+def test_only_rows_of_the_task_that_have_an_image_are_read(fashion):
     everything = read_catalogue(fashion)
     assert everything.images.shape == (144, 3, 80, 60)  # eight of each combination
     assert np.bincount(everything.values @ (9, 3, 1)).tolist() == [8] * 18
@@ -104,7 +105,7 @@ def test_a_smaller_height_keeps_the_split_and_the_look(fashion):
 def test_a_height_that_cannot_be_is_refused(height):
     with pytest.raises(
         ValueError,
-        match=rf"^`height` must be a multiple of 4 from 8 to 80, the height as published; it is {height}\.$",
+        match=rf"^`height` must be a multiple of 4 from 8 to 80, the published height; it is {height}\.$",
     ):
         load_catalogue(height)
 
@@ -142,14 +143,14 @@ def test_the_zip_file_reads_like_the_folder(fashion, place, top):
 
 def test_the_second_time_no_image_is_decoded(fashion, monkeypatch):
     expected = load_catalogue()
-    monkeypatch.setattr(fashion, "_decode", None)
+    monkeypatch.setattr(module, "_decode", None)
     assert np.array_equal(load_catalogue()[0].images, expected[0].images)
 
 
 def test_another_version_is_made_anew(fashion, monkeypatch):
     expected = load_catalogue()[0].values
-    monkeypatch.setattr(fashion, "VERSION", 2)
-    monkeypatch.setattr(fashion, "SEED", 1)
+    monkeypatch.setattr(module, "VERSION", 2)
+    monkeypatch.setattr(module, "SEED", 1)
     assert not np.array_equal(load_catalogue()[0].values, expected)
 
 
@@ -199,7 +200,7 @@ def test_half_of_the_images_is_another_benchmark_and_refused(fashion, n_lost, as
     with pytest.raises(DataError) as error:
         load_catalogue()
     assert str(error.value).replace("images/'", "images'") == (
-        f"'{tree}/images' lacks {n_lost + 1} of the 145 images that styles.csv names for this task; delete the data and fetch them again."
+        f"'{tree}/images' lacks {n_lost + 1} of the 145 images that styles.csv lists for this task; delete the data and fetch them again."
     )
 
 
@@ -221,7 +222,7 @@ def test_a_tiny_catalogue_ends_in_our_own_words(fashion, n_rows):
         load_catalogue()
     assert (
         str(error.value)
-        == f"'{fashion}' has too few images ({n_distinct}) to train on some and test on others; delete the data and fetch them again."
+        == f"'{fashion}' has too few images ({n_distinct}) for a training part and a test part; delete the data and fetch them again."
     )
 
 
@@ -275,12 +276,12 @@ def test_a_zip_without_the_table_and_a_file_that_is_no_zip_end_in_one_sentence(f
         archive.writestr("readme.txt", "hello")
     with pytest.raises(
         DataError,
-        match=rf"^'{zipped}' has no styles.csv in it; put the zip file of '{FASHION.folder}' there\.$",
+        match=rf"^'{zipped}' contains no styles.csv; put the zip file of '{FASHION.folder}' there\.$",
     ):
         load_catalogue()
     zipped.write_bytes(b"<html>please log in</html>")
     with pytest.raises(
-        DataError, match=rf"^'{zipped}' is not a whole zip file; delete it and fetch it again\.$"
+        DataError, match=rf"^'{zipped}' is not a complete zip file; delete it and fetch it again\.$"
     ):
         load_catalogue()
 
@@ -288,7 +289,7 @@ def test_a_zip_without_the_table_and_a_file_that_is_no_zip_end_in_one_sentence(f
 def test_missing_files_end_in_a_sentence_that_says_what_to_put_where(folder):
     with pytest.raises(
         MissingDataError,
-        match=r"^Fashion Product Images \(Small\).*: 'styles.csv' and 1 more are not in '.*'\. Get .*, there\.$",
+        match=r"^Fashion Product Images \(Small\).*: 'styles.csv' and 1 more are not in '.*'\. Download .*, there\.$",
     ):
         fashion_parallel()
 
@@ -297,7 +298,7 @@ def test_a_table_that_names_no_image_ends_in_one_sentence(fashion):
     (fashion / "styles.csv").write_text("id,gender\n1000,Men\n")
     with pytest.raises(
         DataError,
-        match=r"^'.*styles.csv' names no image of the paper's task that is in images/; delete the data and fetch them again\.$",
+        match=r"^'.*styles.csv' lists no image of the paper's task that is in images/; delete the data and fetch them again\.$",
     ):
         load_catalogue()
 

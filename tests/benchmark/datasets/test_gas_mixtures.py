@@ -302,45 +302,45 @@ def replace_line(path, number, change):
 @pytest.mark.parametrize(
     ("number", "change", "fault"),
     [
-        (1, lambda line: "", "line 1: it is empty, and a header was expected"),
+        (1, lambda line: "", "line 1: the line is empty, but a header was expected"),
         (
             1,
             lambda line: "0.00 0.00 0.00",
-            "line 1: numbers were found where a header was expected",
+            "line 1: it has numbers, but a header was expected",
         ),
-        (2, lambda line: line[:-20], "line 2: 17 columns were found and 19 are expected"),
-        (400, lambda line: f"{line} 1.00", "line 400: 20 columns were found and 19 are expected"),
+        (2, lambda line: line[:-20], "line 2: it has 17 columns, but 19 were expected"),
+        (400, lambda line: f"{line} 1.00", "line 400: it has 20 columns, but 19 were expected"),
         (
             400,
             lambda line: line.replace(line.split()[5], "12,34"),
-            "line 400: '12,34' was found where a number was expected",
+            "line 400: it has '12,34', but a number was expected",
         ),
         (
             400,
             lambda line: line.replace(line.split()[5], "nan"),
-            "line 400: 'nan' was found where a number was expected",
+            "line 400: it has 'nan', but a number was expected",
         ),
         (
             400,
             lambda line: line.replace(line.split()[5], "-inf"),
-            "line 400: '-inf' was found where a number was expected",
+            "line 400: it has '-inf', but a number was expected",
         ),
         (
             400,
             lambda line: line.replace(line.split()[5], "1e39"),
-            "line 400: '1e39' was found where a number was expected",
+            "line 400: it has '1e39', but a number was expected",
         ),
         (
             400,
             lambda line: line.replace(line.split()[5], "1.2.34"),
-            "line 400: '1.2.34' was found where a number was expected",
+            "line 400: it has '1.2.34', but a number was expected",
         ),
         (
             400,
             lambda line: line.replace(line.split()[5], "\x00"),
-            "line 400: '\\x00' was found where a number was expected",
+            "line 400: it has '\\x00', but a number was expected",
         ),
-        (400, lambda line: f"# {line}", "line 400: 20 columns were found and 19 are expected"),
+        (400, lambda line: f"# {line}", "line 400: it has 20 columns, but 19 were expected"),
     ],
 )
 @pytest.mark.parametrize("at_once", [1 << 23, 1000], ids=["in one go", "in many"])
@@ -360,7 +360,7 @@ def test_columns_that_make_up_for_each_other_are_faults_still(tables, data_folde
     path = data_folder / "ethylene_methane.txt"
     replace_line(path, 10, lambda line: line.rsplit(maxsplit=1)[0])
     replace_line(path, 11, lambda line: f"{line} 1.00")
-    with pytest.raises(DataError, match="line 10: 18 columns were found and 19 are expected"):
+    with pytest.raises(DataError, match="line 10: it has 18 columns, but 19 were expected"):
         gas_mixtures()
 
 
@@ -369,7 +369,7 @@ def test_a_file_that_was_cut_off_is_noticed_by_its_last_line(tables, data_folder
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(
         DataError,
-        match=rf"'{path}', line {N_ROWS + 1}: \d+ columns were found and 19 are expected; get the file again.",
+        match=rf"'{path}', line {N_ROWS + 1}: it has \d+ columns, but 19 were expected; get the file again.",
     ):
         gas_mixtures()
 
@@ -382,7 +382,7 @@ def test_a_number_that_was_cut_is_noticed_though_it_is_a_number_still(tables, da
     with pytest.raises(DataError) as error:
         gas_mixtures()
     assert str(error.value) == (
-        f"'{path}', line {N_ROWS + 1}: the line does not end, so that part of it may be lost; get the file again."
+        f"'{path}', line {N_ROWS + 1}: the last line is incomplete; get the file again."
     )
 
 
@@ -397,7 +397,7 @@ def test_a_recording_that_was_cut_between_two_lines_is_noticed_by_its_rows(
         gas_mixtures()
     assert (
         str(error.value)
-        == f"'{data_folder / name}' has {N_ROWS} rows and the published file has {published}; get the file again."
+        == f"'{data_folder / name}' has {N_ROWS} rows, but the published file has {published}; get the file again."
     )
     write(data_folder / name, tables["CO"], header=f"{HEADER} (simulated)")
     assert gas_mixtures().name == "gas-mixtures (simulated)"
@@ -411,7 +411,7 @@ def test_too_few_rows_to_split(tables, data_folder, n_rows):
         gas_mixtures()
     assert (
         str(error.value)
-        == f"'{path}' has too few rows ({n_rows}) to train on some and test on others; get the file again."
+        == f"'{path}' has too few rows ({n_rows}) for a training part and a test part; get the file again."
     )
 
 
@@ -419,6 +419,6 @@ def test_an_empty_file(tables, data_folder):
     path = data_folder / "ethylene_CO.txt"
     path.write_text("")
     with pytest.raises(
-        DataError, match=r"line 1: it is empty, and a header was expected; get the file again\."
+        DataError, match=r"line 1: the line is empty, but a header was expected; get the file again\."
     ):
         gas_mixtures()

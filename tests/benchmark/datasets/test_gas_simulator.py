@@ -115,7 +115,7 @@ def test_real_files_are_never_replaced(tmp_path):
         simulate_gas_mixtures(tmp_path, n_rows=10)
     assert (
         str(error.value)
-        == f"'{real}' is not a simulated recording and will not be replaced; move it away or simulate elsewhere."
+        == f"'{real}' is not a simulated recording and will not be replaced; move it, or choose another folder."
     )
     assert real.read_text().endswith("0.00\n")
     assert list(tmp_path.iterdir()) == [real]  # nor is the other one written
@@ -190,11 +190,11 @@ def test_the_same_readings_come_from_different_concentrations(still_air):
 def test_drift_has_the_spread_it_should_from_the_start(monkeypatch):
     starts = np.array(
         [
-            module._Drift(0.05, 2.0, 1, np.random.default_rng(seed)).go_on(1)[0, 0]
+            module._AutoregressiveNoise(0.05, 2.0, 1, np.random.default_rng(seed)).draw(1)[0, 0]
             for seed in range(400)
         ]
     )
-    later = module._Drift(0.05, 0.2, 1, np.random.default_rng(0)).go_on(100_000)
+    later = module._AutoregressiveNoise(0.05, 0.2, 1, np.random.default_rng(0)).draw(100_000)
     assert starts.std() == pytest.approx(0.05, rel=0.15)
     assert later.std() == pytest.approx(0.05, rel=0.05)
 

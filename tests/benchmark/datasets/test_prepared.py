@@ -171,8 +171,8 @@ def test_where_nothing_can_be_written_one_sentence_says_so(data, tmp_path):
     with pytest.raises(PermissionError) as caught:
         prepare("squares", [data / "source"], refuse)
     assert str(caught.value) == (
-        f"Cannot write into '{data}' nor into the cache '{tmp_path}/cache/leaflearn'; make one of them writable "
-        "(XDG_CACHE_HOME moves the cache, on Linux)."
+        f"Cannot write into '{data}' or into the cache '{tmp_path}/cache/leaflearn'; make one of them writable "
+        "(on Linux, XDG_CACHE_HOME sets the cache)."
     )
 
 

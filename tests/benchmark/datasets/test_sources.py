@@ -26,6 +26,6 @@ def test_rows_are_numbers_between_zero_and_one():
 def test_what_is_no_image_is_refused(wrong):
     with pytest.raises(
         ValueError,
-        match=r"^Images are bytes of shape \(N, channels, height, width\); this array is (float64|uint8) of shape \(.*\)\.$",
+        match=r"^`Images` needs bytes of shape \(N, channels, height, width\); this array is (float64|uint8) of shape \(.*\)\.$",
     ):
         Images(wrong)

@@ -171,7 +171,7 @@ def test_what_cannot_be_is_refused_before_the_first_step():
     with pytest.raises(ValueError, match=r"^`mixing` is the probability"):
         BilevelSampler(SHARED, mixing=2)
     with pytest.raises(
-        ValueError, match=r"^`group_size` must be a whole number of at least 1; it is \(1, 4\)\.$"
+        ValueError, match=r"^`group_size` must be an integer of at least 1; it is \(1, 4\)\.$"
     ):
         BilevelSampler(SHARED, group_size=(1, 4))
 
@@ -187,7 +187,7 @@ def test_the_truth_stays_outside_the_batches():
 @pytest.mark.parametrize("name", ["group_size", "groups_per_step", "groups_per_epoch"])
 def test_nothing_cannot_be_streamed(name):
     with pytest.raises(
-        ValueError, match=rf"^`{name}` must be a whole number of at least 1; it is 0\.$"
+        ValueError, match=rf"^`{name}` must be an integer of at least 1; it is 0\.$"
     ):
         BilevelSampler(SHARED, **{name: 0})
 

@@ -38,7 +38,6 @@ from leaflearn.benchmark.datasets.gas_mixtures import (
 from leaflearn.benchmark.datasets.registry import register
 from leaflearn.benchmark.datasets.sources import Array, Examples
 from leaflearn.benchmark.datasets.store import DataError
-from leaflearn.persistence.atomic_files import make_folder
 from leaflearn.progress import Advance, progress_bar
 
 RATE = 100  # rows per second
@@ -136,6 +135,8 @@ def simulate_gas_mixtures(folder: Path, n_rows: int = 200_000, random_state: int
     """
     if n_rows < 1:
         raise ValueError(f"`n_rows` must be at least 1; it is {n_rows}.")
+    from leaflearn.persistence.atomic_files import make_folder  # slow to import
+
     make_folder(folder)
     _refuse_real_files(folder)
     seeds = np.random.SeedSequence(random_state).spawn(len(RECORDINGS))
