@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from leaflearn.benchmark.datasets import backbones
-from leaflearn.benchmark.datasets.backbones import BACKBONES, BATCH, Backbone, features
+from leaflearn.benchmark.datasets.backbones import BACKBONES, BATCH, Backbone, compute_features
 from leaflearn.benchmark.datasets.store import DataError
 
 
@@ -49,7 +49,7 @@ def add(tmp_path, monkeypatch):
 
 def test_every_image_gets_its_own_features_and_the_last_batch_may_be_short(folder, add, images):
     add("average", 2.0)
-    made = features(images, "average", "noise", [])
+    made = compute_features(images, "average", "noise", [])
     assert made.dtype == np.float32
     assert isinstance(made, np.memmap)
     assert not made.flags.writeable
@@ -58,7 +58,7 @@ def test_every_image_gets_its_own_features_and_the_last_batch_may_be_short(folde
 
 def test_the_second_time_the_network_is_not_even_built(folder, add, images):
     calls = add("average", 2.0)
-    first, second = (features(images, "average", "noise", []) for _ in range(2))
+    first, second = (compute_features(images, "average", "noise", []) for _ in range(2))
     assert len(calls) == 1
     assert np.array_equal(first, second)
 
@@ -67,32 +67,32 @@ def test_other_weights_sizes_names_and_sources_are_worked_out_anew(folder, add, 
     source = tmp_path / "source"
     source.write_text("a")
     add("average", 2.0)
-    features(images, "average", "noise", [source])
+    compute_features(images, "average", "noise", [source])
     add("average", 3.0)
     assert np.allclose(
-        features(images, "average", "noise", [source]), 3 * images.mean(axis=(2, 3))
+        compute_features(images, "average", "noise", [source]), 3 * images.mean(axis=(2, 3))
     )
     calls = add("average", 3.0, size=2)
-    features(images, "average", "noise", [source])
-    features(images, "average", "sound", [source])
+    compute_features(images, "average", "noise", [source])
+    compute_features(images, "average", "sound", [source])
     source.write_text("another")
-    features(images, "average", "noise", [source])
+    compute_features(images, "average", "noise", [source])
     assert len(calls) == 3
 
 
 def test_features_of_another_version_are_worked_out_anew(folder, add, images, monkeypatch):
     calls = add("average", 2.0)
-    features(images, "average", "noise", [])
+    compute_features(images, "average", "noise", [])
     monkeypatch.setattr(backbones, "VERSION", 2)
-    features(images, "average", "noise", [])
+    compute_features(images, "average", "noise", [])
     assert len(calls) == 2
 
 
 def test_two_backbones_do_not_share_features(folder, add, images):
     add("average", 2.0)
     add("mean", 2.0)
-    features(images, "average", "noise", [])
-    features(images, "mean", "noise", [])
+    compute_features(images, "average", "noise", [])
+    compute_features(images, "mean", "noise", [])
     names = sorted(path.name.rsplit("-", 1)[0] for path in (folder / "prepared").iterdir())
     # the checksum of the weights, "2.0"
     assert names == ["noise-average-1px-d84bdb34-v1", "noise-mean-1px-d84bdb34-v1"]
@@ -113,9 +113,11 @@ def test_an_interruption_leaves_nothing_behind(folder, add, images, monkeypatch)
             BACKBONES, "average", Backbone(1, 3, BACKBONES["average"].weights, lambda path: fail)
         )
         with pytest.raises(KeyboardInterrupt):
-            features(images, "average", "noise", [])
+            compute_features(images, "average", "noise", [])
     assert list((folder / "prepared").iterdir()) == []
-    assert np.allclose(features(images, "average", "noise", []), 2 * images.mean(axis=(2, 3)))
+    assert np.allclose(
+        compute_features(images, "average", "noise", []), 2 * images.mean(axis=(2, 3))
+    )
 
 
 def test_wrong_arguments_end_in_a_sentence(folder, images):
@@ -123,12 +125,12 @@ def test_wrong_arguments_end_in_a_sentence(folder, images):
         ValueError,
         match=r"^`backbone` must be one of 'efficientnet-lite0', 'densenet121'; it is 'resnet'\.$",
     ):
-        features(images, "resnet", "noise", [])
+        compute_features(images, "resnet", "noise", [])
     with pytest.raises(
         ValueError,
         match=r"^`images` must be bytes of shape \(N, 3, height, width\); this array is uint8 of shape \(60, 32, 32\).$",
     ):
-        features(images[:, 0], "efficientnet-lite0", "noise", [])
+        compute_features(images[:, 0], "efficientnet-lite0", "noise", [])
     assert not (folder / "prepared").exists()
 
 
@@ -148,7 +150,7 @@ def test_a_missing_package_is_named_with_what_to_install(
 ):
     monkeypatch.setitem(sys.modules, package, None)  # as if it were not installed
     with pytest.raises(DataError) as error:
-        features(images, backbone, "noise", [])
+        compute_features(images, backbone, "noise", [])
     assert (
         str(error.value)
         == f"The backbone '{backbone}' needs the package '{package}', which is not installed; install it with: {install}"
@@ -162,7 +164,7 @@ def test_lite0_gives_the_same_whatever_stands_beside_a_image(folder, lite0, imag
     few = images[:12]
     given = {"few": few, "turned": few[::-1], "alone": few[7:8]}
     made, turned, alone = (
-        features(some, "efficientnet-lite0", name, []) for name, some in given.items()
+        compute_features(some, "efficientnet-lite0", name, []) for name, some in given.items()
     )
     assert made.shape == (12, 1280)
     assert np.isfinite(made).all()
@@ -202,7 +204,7 @@ def test_damaged_weights_end_in_a_sentence(folder, lite0, images, tmp_path, monk
         DataError,
         match=f"^'{weights}' is not a complete file of weights; delete it, then install or fetch it again.$",
     ):
-        features(images, "efficientnet-lite0", "noise", [])
+        compute_features(images, "efficientnet-lite0", "noise", [])
 
 
 # DenseNet-121, with something in the place of torchvision that has the same interface
@@ -244,10 +246,10 @@ def test_densenet_averages_what_is_positive_of_its_last_maps(
 
     monkeypatch.setattr(torch.hub, "download_url_to_file", download)
     few = images[:4, :, :8, :8]
-    made = features(few, "densenet121", "noise", [])
+    made = compute_features(few, "densenet121", "noise", [])
     maps = torch.nn.functional.conv2d(torch.from_numpy(few.copy()) / 2.0, weight, bias).relu()
     assert np.allclose(made, maps.mean(dim=(2, 3)), rtol=1e-4, atol=1e-3)
-    features(few, "densenet121", "other noise", [])
+    compute_features(few, "densenet121", "other noise", [])
     assert asked == [("https://example.org/densenet121-0123abcd.pth", "0123abcd")]  # once
 
 
@@ -259,7 +261,7 @@ def test_densenet_weights_that_cannot_be_fetched_are_asked_for(
 
     monkeypatch.setattr(torch.hub, "download_url_to_file", fail)
     with pytest.raises(DataError) as error:
-        features(images, "densenet121", "noise", [])
+        compute_features(images, "densenet121", "noise", [])
     assert str(error.value) == (
         "Cannot fetch the weights of 'densenet121' (no network); "
         f"download https://example.org/densenet121-0123abcd.pth and save it as '{torchvision}'."

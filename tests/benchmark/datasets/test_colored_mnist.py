@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import stand_ins
-from leaflearn.benchmark.datasets.colored_mnist import MNIST, colored_mnist, load_digits
 from leaflearn.benchmark.datasets.colored_digits import COLORS
+from leaflearn.benchmark.datasets.colored_mnist import MNIST, colored_mnist, load_digits
 from leaflearn.benchmark.datasets.store import DataError, MissingDataError, verify
 
 

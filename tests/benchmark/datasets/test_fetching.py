@@ -352,8 +352,7 @@ class TestRedirects:
             server.faults[f"/{number}"] = faults.redirect(f"/{number + 1}")
         server.faults["/cats"] = faults.redirect("/0")
         assert (
-            complaint(cats(server), server, tmp_path)
-            == "'URL/cats' has an invalid redirect (302)"
+            complaint(cats(server), server, tmp_path) == "'URL/cats' has an invalid redirect (302)"
         )
         assert len(server.asked) == 1 + fetching.MAX_REDIRECTS
 

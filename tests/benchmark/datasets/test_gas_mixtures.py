@@ -419,6 +419,7 @@ def test_an_empty_file(tables, data_folder):
     path = data_folder / "ethylene_CO.txt"
     path.write_text("")
     with pytest.raises(
-        DataError, match=r"line 1: the line is empty, but a header was expected; get the file again\."
+        DataError,
+        match=r"line 1: the line is empty, but a header was expected; get the file again\.",
     ):
         gas_mixtures()

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from leaflearn.benchmark.datasets import prepared
-from leaflearn.benchmark.datasets.prepared import fingerprint
+from leaflearn.benchmark.datasets.prepared import fingerprint_files
 from leaflearn.benchmark.datasets.store import DataError
 
 
@@ -178,21 +178,21 @@ def test_where_nothing_can_be_written_one_sentence_says_so(data, tmp_path):
 
 class TestFingerprint:
     def test_it_stays(self, data):
-        assert fingerprint([data / "source"]) == fingerprint([data / "source"])
+        assert fingerprint_files([data / "source"]) == fingerprint_files([data / "source"])
 
     def test_size_time_and_name_count(self, data):
-        seen = {fingerprint([data / "source"])}
+        seen = {fingerprint_files([data / "source"])}
         os.utime(data / "source", ns=(0, 1))
-        seen.add(fingerprint([data / "source"]))
+        seen.add(fingerprint_files([data / "source"]))
         change(data / "source")
         os.utime(data / "source", ns=(0, 1))
-        seen.add(fingerprint([data / "source"]))
+        seen.add(fingerprint_files([data / "source"]))
         (data / "source").rename(data / "other")
-        seen.add(fingerprint([data / "other"]))
+        seen.add(fingerprint_files([data / "other"]))
         assert len(seen) == 4
 
     def test_the_files_of_a_folder_count(self, data):
-        before = fingerprint([data])
-        assert before == fingerprint([data / "source"])
+        before = fingerprint_files([data])
+        assert before == fingerprint_files([data / "source"])
         (data / "more").write_text("")
-        assert fingerprint([data]) != before
+        assert fingerprint_files([data]) != before

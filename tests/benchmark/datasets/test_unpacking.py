@@ -13,7 +13,7 @@ import pytest
 
 from leaflearn.benchmark.datasets import unpacking
 from leaflearn.benchmark.datasets.store import DataError
-from leaflearn.benchmark.datasets.unpacking import unpack
+from leaflearn.benchmark.datasets.unpacking import unpack_archive
 
 EVIL_NAMES = [
     "../cats",
@@ -73,7 +73,7 @@ def pets(tmp_path):
 
 def take(pets, content, **contents):
     (pets / "archive").write_bytes(content)
-    unpack(pets / "archive", pets, contents or {"cats": None})
+    unpack_archive(pets / "archive", pets, contents or {"cats": None})
 
 
 def complaint(pets, content, **contents):
@@ -151,7 +151,8 @@ class TestAnyArchive:
     def test_a_name_that_leads_out_of_the_folder(self, pets, pack, name):
         content = pack({"cats": b"Tom", name: b"evil"})
         assert (
-            complaint(pets, content) == f"'archive' contains {name!r}, which leads out of the folder"
+            complaint(pets, content)
+            == f"'archive' contains {name!r}, which leads out of the folder"
         )
 
     def test_a_name_with_a_line_break_is_still_one_sentence(self, pets, pack):
@@ -177,10 +178,7 @@ class TestAnyArchive:
     def test_more_bytes_than_any_archive_may_hold(self, pets, pack, monkeypatch):
         monkeypatch.setattr(unpacking, "MAX_BYTES", 40_000)
         text = complaint(pets, pack({"cats": random.Random(0).randbytes(50_000)}))
-        assert (
-            text
-            == "'archive' unpacks to more than the 40000 bytes allowed for its size"
-        )
+        assert text == "'archive' unpacks to more than the 40000 bytes allowed for its size"
 
     def test_a_file_with_another_checksum(self, pets, pack):
         right = "md5:" + hashlib.md5(b"Tom").hexdigest()

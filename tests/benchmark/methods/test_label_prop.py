@@ -10,7 +10,7 @@ from sklearn.datasets import make_moons
 from torch import nn
 
 from leaflearn.benchmark.methods import Problem, make_method
-from leaflearn.benchmark.methods.label_prop import certainties, diffuse, features
+from leaflearn.benchmark.methods.label_prop import certainties, diffuse, hidden_features
 from leaflearn.benchmark.methods.optimizers import sgd
 from leaflearn.core.batches import Batches
 from leaflearn.engines.networks import mlp
@@ -177,7 +177,7 @@ def test_features_are_what_the_last_layer_sees_also_in_a_nested_sequence():
     inner = nn.Sequential(nn.Linear(4, 7), nn.ReLU(), nn.Linear(7, 2))
     network = nn.Sequential(nn.Flatten(), inner)
     x = torch.randn(5, 2, 2, generator=torch.Generator().manual_seed(0))
-    assert torch.equal(features(network, x), torch.relu(inner[0](x.flatten(1))).detach())
+    assert torch.equal(hidden_features(network, x), torch.relu(inner[0](x.flatten(1))).detach())
 
 
 def test_certainty_is_measured_against_the_number_of_missing_labels():

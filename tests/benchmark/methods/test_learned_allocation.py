@@ -46,9 +46,7 @@ def images():
             nn.Linear(4 * 36, n_outputs),
         )
 
-    return Problem(
-        (3, 8, 8), N_CLASSES, True, 3, 10, 20, network, lambda n_rows: rows_of(images())
-    )
+    return Problem((3, 8, 8), N_CLASSES, True, 3, 10, 20, network, lambda n_rows: rows_of(images()))
 
 
 def rows_of(problem, n_rows=20, seed=0):

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from leaflearn.benchmark.methods import METHODS, Problem, make_method
-from leaflearn.benchmark.methods.modular import Modular, Rows, anneal
+from leaflearn.benchmark.methods.modular import Modular, ModuleOutputs, anneal
 from leaflearn.core.batches import Batches
 from leaflearn.engines.networks import mlp
 
@@ -66,7 +66,7 @@ def test_of_known_modules_it_finds_the_right_ones(structure: tuple[int, int], se
 
 def test_all_groups_are_searched_at_once_and_apart() -> None:
     batches, pair = sums(60, 4, torch.Generator().manual_seed(5))
-    rows = Rows(KnownModules()(batches.x), batches.y, batches.group, batches.n_groups)
+    rows = ModuleOutputs(KnownModules()(batches.x), batches.y, batches.group, batches.n_groups)
     last, best = anneal(rows, 2, torch.logspace(0, -4, 100), torch.Generator().manual_seed(0))
     right = torch.tensor(PAIRS)[pair]
     # a search now and then ends where no single change helps
@@ -77,7 +77,7 @@ def test_all_groups_are_searched_at_once_and_apart() -> None:
 
 def test_a_hot_search_wanders_and_a_cold_one_does_not() -> None:
     batches, _ = sums(60, 4, torch.Generator().manual_seed(5))
-    rows = Rows(KnownModules()(batches.x), batches.y, batches.group, batches.n_groups)
+    rows = ModuleOutputs(KnownModules()(batches.x), batches.y, batches.group, batches.n_groups)
     hot, cold = (
         float(
             rows.loss(
@@ -92,7 +92,7 @@ def test_a_hot_search_wanders_and_a_cold_one_does_not() -> None:
 def test_loss_of_a_group_is_the_mean_of_its_own_rows() -> None:
     # (2 modules, 3 rows, 1)
     outputs = torch.tensor([[[0.0], [1.0], [2.0]], [[10.0], [20.0], [30.0]]])
-    rows = Rows(outputs, torch.zeros(3, 1), torch.tensor([1, 0, 1]), 2)
+    rows = ModuleOutputs(outputs, torch.zeros(3, 1), torch.tensor([1, 0, 1]), 2)
     assert rows.loss(torch.tensor([[0, 1], [0, 0]])).tolist() == [21.0**2, (0.0 + 4.0**2) / 2]
 
 

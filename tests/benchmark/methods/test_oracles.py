@@ -49,7 +49,7 @@ def test_told_the_domain_it_learns_each_function_down_to_the_noise(shared):
     oracle = make_method("mtl-oracle", shared=shared)
     history = train(oracle, sampler, problem, 15)
     # of the functions themselves
-    assert (max(method_errors(oracle, sampler.domains)["best"]) < NOISE / 2)
+    assert max(method_errors(oracle, sampler.domains)["best"]) < NOISE / 2
     assert history[-1]["loss"] == pytest.approx(NOISE**2, rel=0.3)  # of rows with noise
 
 

@@ -12,8 +12,8 @@ from leaflearn.benchmark.datasets.sources import Examples
 from leaflearn.benchmark.datasets.streaming import BilevelSampler
 from leaflearn.benchmark.evaluation import label_set_errors
 from leaflearn.benchmark.methods import describe, make_method, train
+from leaflearn.benchmark.methods.label_sets import fill
 from leaflearn.benchmark.methods.optimizers import sgd
-from leaflearn.benchmark.methods.pseudo_label import fill
 from leaflearn.core.batches import Batches
 from leaflearn.engines.networks import mlp
 

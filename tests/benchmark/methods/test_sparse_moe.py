@@ -7,7 +7,7 @@ from torch import nn
 
 from leaflearn.benchmark.methods import Problem, make_method
 from leaflearn.benchmark.methods.optimizers import sgd
-from leaflearn.benchmark.methods.sparse_moe import join, keep_top_1
+from leaflearn.benchmark.methods.sparse_moe import append_targets, keep_top_1
 from leaflearn.core.batches import Batches
 from leaflearn.engines.networks import mlp
 
@@ -160,11 +160,11 @@ def test_noise_reroutes_rows_while_learning_but_not_when_asked():
 
 
 def test_labels_become_planes_of_a_image_and_columns_of_a_table():
-    planes = join(torch.zeros(2, 3, 8, 8), torch.tensor([4, 1]), N_CLASSES)
+    planes = append_targets(torch.zeros(2, 3, 8, 8), torch.tensor([4, 1]), N_CLASSES)
     assert planes.shape == (2, 8, 8, 8)
     assert planes[0, 3 + 4].unique().tolist() == [1.0]
     assert planes[0].sum() == 64
-    assert join(torch.zeros(2, 3), torch.tensor([4, 1]), N_CLASSES)[1].tolist() == [
+    assert append_targets(torch.zeros(2, 3), torch.tensor([4, 1]), N_CLASSES)[1].tolist() == [
         0,
         0,
         0,
@@ -174,7 +174,9 @@ def test_labels_become_planes_of_a_image_and_columns_of_a_table():
         0,
         0,
     ]
-    assert join(torch.zeros(1, 1), torch.tensor([[7.0, 8.0]])).tolist() == [[0.0, 7.0, 8.0]]
+    assert append_targets(torch.zeros(1, 1), torch.tensor([[7.0, 8.0]])).tolist() == [
+        [0.0, 7.0, 8.0]
+    ]
 
 
 @pytest.mark.parametrize("hidden", [0, 6])

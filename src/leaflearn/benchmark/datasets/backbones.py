@@ -61,7 +61,7 @@ class Backbone:
     build: Callable[[Path], Network]
 
 
-def features(
+def compute_features(
     images: NDArray[np.uint8], backbone: str, name: str, sources: Sequence[Path]
 ) -> NDArray[np.float32]:
     """Compute the features of each image, float32 (N, n_features).
@@ -84,9 +84,9 @@ def features(
     --------
     >>> import os, tempfile
     >>> from unittest.mock import patch
-    >>> grey = np.full((2, 3, 32, 32), 128, dtype=np.uint8)
+    >>> gray = np.full((2, 3, 32, 32), 128, dtype=np.uint8)
     >>> with tempfile.TemporaryDirectory() as folder, patch.dict(os.environ, LEAFLEARN_DATA=folder):
-    ...     features(grey, "efficientnet-lite0", "grey", sources=[]).shape
+    ...     compute_features(gray, "efficientnet-lite0", "gray", sources=[]).shape
     (2, 1280)
     """
     check_backbone(backbone)

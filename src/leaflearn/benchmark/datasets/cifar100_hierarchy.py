@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from leaflearn.benchmark.datasets.backbones import check_backbone, features
+from leaflearn.benchmark.datasets.backbones import check_backbone, compute_features
 from leaflearn.benchmark.datasets.domains import Domain, DomainSet
 from leaflearn.benchmark.datasets.prepared import prepare
 from leaflearn.benchmark.datasets.registry import register
@@ -145,7 +145,7 @@ def _load(inputs: str, backbone: str) -> tuple[Array | Images, Array, Array | Im
     n_train = len(train_labels)
     if inputs == "images":
         return Images(images[:n_train]), train_labels, Images(images[n_train:]), test_labels
-    x = features(images, backbone, f"cifar100-{VERSION}", sources)
+    x = compute_features(images, backbone, f"cifar100-{VERSION}", sources)
     return x[:n_train], train_labels, x[n_train:], test_labels
 
 

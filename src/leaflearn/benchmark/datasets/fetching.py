@@ -153,7 +153,7 @@ def _fetch_archive(remote: RemoteFile, folder: Path, wanted: Mapping[str, str | 
         _unpack_fetched(folder / FETCHED / remote.path, folder, wanted)
         return
     try:
-        unpacking.unpack(folder / remote.path, folder, wanted)
+        unpacking.unpack_archive(folder / remote.path, folder, wanted)
     except DataError as error:
         raise DataError(f"{error} (delete it to have it fetched)") from error
 
@@ -164,7 +164,7 @@ def _unpack_fetched(archive: Path, folder: Path, wanted: Mapping[str, str | None
     It is kept if the machine is at fault, for example if the disk is full.
     """
     try:
-        unpacking.unpack(archive, folder, wanted)
+        unpacking.unpack_archive(archive, folder, wanted)
     except DataError:  # the archive is at fault
         _delete(archive)
         raise

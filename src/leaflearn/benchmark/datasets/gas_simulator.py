@@ -230,10 +230,8 @@ class _Sensors:
 
     def __init__(self, gas: str, generator: np.random.Generator) -> None:
         spread = np.random.default_rng(ARRAY_SEED).normal(0.0, SPREAD, (5, len(ORDER)))
-        # (16,) each
-        self.air, methane, ethylene, self.exponent, lag = np.array(
-            [TYPES[kind] for kind in ORDER]
-        ).T * np.exp(spread)
+        columns = np.array([TYPES[kind] for kind in ORDER]).T * np.exp(spread)  #          (5, 16)
+        self.air, methane, ethylene, self.exponent, lag = columns
         own_gas = methane if gas == "methane" else CO_EQUIVALENT * methane
         self.sensitivity = np.stack([own_gas, ethylene])  #                                (2, 16)
         self.lag = _FirstOrderLag(lag, start=np.ones(len(ORDER)))

@@ -52,7 +52,7 @@ def prepare(
     ...     os.environ["LEAFLEARN_DATA"] = before
     4
     """
-    key = f"{name}-v{version}-{fingerprint(sources)}"
+    key = f"{name}-v{version}-{fingerprint_files(sources)}"
     for root in (data_folder(), cache_folder()):
         if _is_complete(root / FOLDER / key):
             return root / FOLDER / key
@@ -66,12 +66,12 @@ def prepare(
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def fingerprint(sources: Iterable[Path]) -> str:
+def fingerprint_files(sources: Iterable[Path]) -> str:
     """Return eight hexadecimal digits that change with the name, size or time of any file.
 
     Examples
     --------
-    >>> fingerprint([])
+    >>> fingerprint_files([])
     'e3b0c442'
     """
     digest = hashlib.sha256()

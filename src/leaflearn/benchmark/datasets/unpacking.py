@@ -50,7 +50,7 @@ Member = tuple[str, Iterator[bytes] | None]
 Count = Callable[[int], None]
 
 
-def unpack(archive: Path, folder: Path, contents: Mapping[str, str | None]) -> None:
+def unpack_archive(archive: Path, folder: Path, contents: Mapping[str, str | None]) -> None:
     """Extract these files from a zip, tar or tar.gz file into the folder.
 
     Parameters
@@ -69,7 +69,7 @@ def unpack(archive: Path, folder: Path, contents: Mapping[str, str | None]) -> N
     ...     with zipfile.ZipFile(Path(folder) / "pets.zip", "w") as file:
     ...         file.writestr("cats.csv", "Tom")
     ...         file.writestr("more/dogs.csv", "Rex")
-    ...     unpack(Path(folder) / "pets.zip", Path(folder), {"cats.csv": None})
+    ...     unpack_archive(Path(folder) / "pets.zip", Path(folder), {"cats.csv": None})
     ...     sorted(os.listdir(folder))
     ['cats.csv', 'pets.zip']
     """

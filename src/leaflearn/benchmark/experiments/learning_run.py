@@ -25,7 +25,7 @@ from leaflearn.benchmark.experiments.parts import (
 from leaflearn.benchmark.experiments.run_folder import RunFolder
 from leaflearn.benchmark.experiments.spec import Run
 from leaflearn.benchmark.methods import Method, describe
-from leaflearn.benchmark.methods.running import tell
+from leaflearn.benchmark.methods.running import make_oracle_info
 
 SAVED_EVERY = 60.0  # seconds: so much can be lost
 MOST_LINES = 100  # of records, beside the last
@@ -170,4 +170,4 @@ def _learn_epoch(method: Method, sampler: BilevelSampler, epoch: int) -> dict[st
 
 def _updates(method: Method, sampler: BilevelSampler, epoch: int) -> Iterator[dict[str, float]]:
     for batches, truth in sampler.epoch(epoch):
-        yield method.update(batches, tell(method, truth))
+        yield method.update(batches, make_oracle_info(method, truth))
