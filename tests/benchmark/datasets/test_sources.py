@@ -23,9 +23,10 @@ def test_rows_are_numbers_between_zero_and_one():
 
 
 @pytest.mark.parametrize("wrong", [BYTES.astype(float), BYTES[0]])
-def test_what_is_no_image_is_refused(wrong):
+def test_arrays_that_are_not_images_are_refused(wrong):
     with pytest.raises(
         ValueError,
-        match=r"^`Images` needs bytes of shape \(N, channels, height, width\); this array is (float64|uint8) of shape \(.*\)\.$",
+        match=r"^`Images` needs bytes of shape \(N, channels, height, width\); this array is "
+        r"(float64|uint8) of shape \(.*\)\.$",
     ):
         Images(wrong)

@@ -1,4 +1,4 @@
-"""The data folder is found, and what is missing or wrong in it is named."""
+"""The data folder is found, and missing or wrong files are named."""
 
 import hashlib
 import sys
@@ -41,11 +41,13 @@ def fill(pets):
 
 
 class TestFolder:
-    def test_the_variable_names_it(self, monkeypatch):
+    def test_the_variable_sets_it(self, monkeypatch):
         monkeypatch.setenv("LEAFLEARN_DATA", "/some/where")
         assert data_folder() == Path("/some/where")
 
-    def test_the_variable_may_be_seen_from_home_or_from_here(self, monkeypatch, tmp_path):
+    def test_the_variable_may_be_relative_to_home_or_to_the_current_folder(
+        self, monkeypatch, tmp_path
+    ):
         monkeypatch.setenv("HOME", str(tmp_path))
         monkeypatch.setenv("LEAFLEARN_DATA", "~/data")
         assert data_folder() == tmp_path / "data"
@@ -54,7 +56,7 @@ class TestFolder:
         assert data_folder() == tmp_path / "data"
 
     @pytest.mark.parametrize("value", [None, ""])
-    def test_without_it_the_cache_is_taken(self, monkeypatch, value):
+    def test_the_default_is_the_cache(self, monkeypatch, value):
         monkeypatch.delenv("LEAFLEARN_DATA", raising=False)
         if value is not None:
             monkeypatch.setenv("LEAFLEARN_DATA", value)
@@ -70,7 +72,7 @@ class TestFolder:
             ("win32", {"LOCALAPPDATA": "/local"}, "/local/leaflearn"),
         ],
     )
-    def test_the_cache_is_where_the_system_wants_it(
+    def test_the_cache_follows_the_conventions_of_the_system(
         self, monkeypatch, platform, variables, expected
     ):
         for name in ("XDG_CACHE_HOME", "LOCALAPPDATA"):
@@ -97,7 +99,7 @@ class TestFiles:
             "images/": "there",
         }
 
-    def test_a_changed_byte_is_seen(self, pets):
+    def test_a_changed_byte_is_detected(self, pets):
         fill(pets)
         (pets / "cats.csv").write_bytes(b"meoW")
         assert verify(FILES)["cats.csv"] == "wrong"
@@ -109,7 +111,7 @@ class TestFiles:
         (pets / "birds.csv").mkdir()
         assert missing(FILES) == ["birds.csv", "images/"]
 
-    def test_what_is_missing_is_said_with_what_to_do(self, pets):
+    def test_the_error_names_what_is_missing_and_what_to_do(self, pets):
         fill(pets)
         (pets / "birds.csv").unlink()
         with pytest.raises(MissingDataError) as caught:
@@ -142,7 +144,7 @@ class TestArchives:
         archives=("pets.zip", "pets/archive.zip"),
     )
 
-    def test_one_stands_in_the_place_of_the_contents(self, pets):
+    def test_one_replaces_the_contents(self, pets):
         zipfile.ZipFile(pets / "archive.zip", "w").close()
         assert missing(self.files) == []
         assert verify(self.files) == {"pets/archive.zip": "there"}
@@ -159,7 +161,7 @@ class TestArchives:
         assert verify(self.files) == {"cats.csv": "there"}
         assert locate(self.files) == pets
 
-    def test_one_that_is_no_archive_stands_for_nothing(self, pets):
+    def test_a_file_that_is_not_an_archive_replaces_nothing(self, pets):
         (pets / "archive.zip").write_text("<html>")
         assert missing(self.files) == ["cats.csv"]
         assert verify(self.files) == {"cats.csv": "missing"}
@@ -183,7 +185,7 @@ def test_checksums_of_files_larger_than_what_is_read_at_once(tmp_path, algorithm
     )
 
 
-def test_a_registered_data_set_takes_what_its_factory_takes_and_needs_no_description():
+def test_a_registered_data_set_has_the_arguments_of_its_factory():
     from leaflearn.benchmark.datasets.registry import DataSet
 
     silent = DataSet("silent", lambda *arguments, **options: (arguments, options))

@@ -1,4 +1,4 @@
-"""The cross of the paper's last appendix: the V and its mirror image explain single points as well, and pairs not."""
+"""The cross of the paper's last appendix: only pairs of points distinguish it from a V."""
 
 import numpy as np
 
@@ -19,7 +19,7 @@ def summed_error(group_size):
     return np.add.reduceat(losses, np.flatnonzero(np.diff(groups, prepend=-1))).min(1).sum()
 
 
-def test_single_points_cannot_tell_the_lines_from_a_v_and_pairs_can():
+def test_only_pairs_of_points_distinguish_the_lines_from_a_v():
     assert summed_error(group_size=1) < 1e-20
     assert summed_error(group_size=2) > 1
 

@@ -1,4 +1,4 @@
-"""An archive may be damaged, or made to do harm: only what is wanted comes out, whole, and never beside the folder."""
+"""Archives may be damaged or malicious: only requested files are extracted, into the folder."""
 
 import gzip
 import hashlib
@@ -91,7 +91,7 @@ def tree(folder):
 
 @pytest.mark.parametrize("pack", [as_zip, as_tar, as_tar_gz])
 class TestAnyArchive:
-    def test_only_what_is_wanted_comes_out(self, pets, pack):
+    def test_only_the_requested_files_are_extracted(self, pets, pack):
         members = {
             "cats": b"Tom",
             "cats.old": b"?",
@@ -112,19 +112,19 @@ class TestAnyArchive:
         assert (pets / "cats").read_bytes() == b"Tom"
         assert (pets / "images" / "a" / "b").read_bytes() == b"1"
 
-    def test_a_top_folder_of_the_same_name_is_left_out(self, pets, pack):
+    def test_a_top_folder_of_the_same_name_is_skipped(self, pets, pack):
         take(pets, pack({"pets/cats": b"Tom", "pets/pets/cats": b"?"}))
         assert tree(pets) == ["archive", "cats"]
         assert (pets / "cats").read_bytes() == b"Tom"
 
-    def test_others_may_read_what_comes_out(self, pets, pack):
+    def test_other_users_may_read_the_extracted_files(self, pets, pack):
         take(pets, pack({"images/a": b"1"}), **{"images/": None})
         mask = os.umask(0)
         os.umask(mask)
         assert stat.S_IMODE((pets / "images").stat().st_mode) == 0o777 & ~mask
         assert stat.S_IMODE((pets / "images" / "a").stat().st_mode) == 0o666 & ~mask
 
-    def test_what_was_there_is_replaced_or_stays(self, pets, pack):
+    def test_existing_files_are_replaced_or_kept(self, pets, pack):
         (pets / "cats").write_bytes(b"old")
         (pets / "dogs").write_bytes(b"old")
         (pets / "images").mkdir()
@@ -175,7 +175,7 @@ class TestAnyArchive:
             == "'archive' contains more than 2 files"
         )
 
-    def test_more_bytes_than_any_archive_may_hold(self, pets, pack, monkeypatch):
+    def test_more_bytes_than_allowed(self, pets, pack, monkeypatch):
         monkeypatch.setattr(unpacking, "MAX_BYTES", 40_000)
         text = complaint(pets, pack({"cats": random.Random(0).randbytes(50_000)}))
         assert text == "'archive' unpacks to more than the 40000 bytes allowed for its size"
@@ -185,13 +185,14 @@ class TestAnyArchive:
         text = complaint(pets, pack({"dogs": b"Rex", "cats": b"Tim"}), dogs=None, cats=right)
         assert (
             text
-            == f"'archive' contains a 'cats' that is not the published file: its checksum is not {right}"
+            == f"'archive' contains a 'cats' that is not the published file: its checksum is not "
+            f"{right}"
         )
         take(pets, pack({"cats": b"Tom"}), cats=right)
         assert (pets / "cats").read_bytes() == b"Tom"
 
     @pytest.mark.parametrize("seed", range(50))
-    def test_any_damage_is_one_sentence_or_does_not_matter(self, pets, pack, seed):
+    def test_any_damage_ends_in_one_sentence_or_is_harmless(self, pets, pack, seed):
         generator = random.Random(seed)
         content = bytearray(
             pack({"cats": generator.randbytes(300), "images/" + 120 * "b": b"x" * 3000})
@@ -222,7 +223,7 @@ def test_a_bomb(pets, pack, monkeypatch):
     )
 
 
-def test_a_bomb_among_what_is_not_wanted(pets):
+def test_a_bomb_among_the_skipped_files(pets):
     # a tar file can only be read from its beginning to its end
     content = as_tar_gz({"bomb": bytes(50_000_000), "cats": b"Tom"})
     assert "unpacks to more than" in complaint(pets, content)
@@ -302,7 +303,7 @@ def test_compression_that_cannot_be_bounded(pets):
         "a gzip without a tar",
     ],
 )
-def test_what_is_no_archive(pets, content):
+def test_a_file_that_is_not_an_archive(pets, content):
     assert complaint(pets, content).startswith("'archive' is damaged or is not an archive (")
 
 
@@ -312,7 +313,7 @@ def test_gzip_has_a_checksum_at_its_end(pets):
     assert text.startswith("'archive' is damaged or is not an archive (CRC check failed")
 
 
-def test_a_folder_with_something_in_it_is_not_removed(pets):
+def test_a_folder_that_is_not_empty_is_not_removed(pets):
     (pets / "images").mkdir()
     (pets / "images" / "mine").write_text("dear to me")
     with pytest.raises(OSError, match="not empty"):

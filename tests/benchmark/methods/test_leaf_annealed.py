@@ -20,7 +20,7 @@ from method_toys import QUICK, clusters
 
 
 def prepare(domains, n_epochs, n_extra=0, n_peeked=400, **sampling):
-    """A method that has learnt nothing, what it will learn from, and the problem."""
+    """An untrained method, its sampler, and the problem."""
     sampler = BilevelSampler(domains, groups_per_step=32, random_state=0, **sampling)
     method = make_method("leaf-annealed", n_peeked=n_peeked, n_extra=n_extra)
     problem = describe(
@@ -39,7 +39,7 @@ def explain_best(method, batches):
 
 
 @pytest.mark.parametrize("progress", [0.0, GIVEN])
-def test_the_contexts_told_are_those_of_the_next_step(progress):
+def test_the_reported_contexts_are_those_of_the_next_step(progress):
     method, sampler, problem = prepare(DATASETS["functions"](), 10, group_size=2)
     batches, _ = next(iter(sampler.epoch(0)))
     method.n_updates = round(progress * problem.n_steps)
@@ -48,18 +48,18 @@ def test_the_contexts_told_are_those_of_the_next_step(progress):
     assert [numbers[f"usage_{k}"] for k in range(3)] == pytest.approx(shares.tolist())
 
 
-def test_the_start_tells_the_contexts_at_first_and_the_networks_later():
+def test_the_start_allocates_first_and_the_networks_later():
     method, sampler, problem = prepare(DATASETS["functions"](), 10, group_size=2)
     batches, truth = next(iter(sampler.epoch(0)))
     assert allocation_agreement(method.contexts(batches), truth.domain) > 0.9
     assert allocation_agreement(explain_best(method, batches), truth.domain) < 0.7, (
-        "networks that have learnt nothing know nothing"
+        "untrained networks do not know the contexts"
     )
     method.n_updates = problem.n_steps
     assert torch.equal(method.contexts(batches), explain_best(method, batches))
 
 
-def test_one_row_of_another_context_does_not_outvote_its_group(monkeypatch):
+def test_one_row_of_another_context_does_not_change_its_group(monkeypatch):
     method, sampler, problem = prepare(clusters(), 10)
     method.n_updates = problem.n_steps
     batches, _ = next(iter(sampler.epoch(0)))
@@ -72,12 +72,12 @@ def test_one_row_of_another_context_does_not_outvote_its_group(monkeypatch):
 @pytest.mark.parametrize(
     ("name", "group_size"), [("colored-digits", 1), ("colored-digits", 4), ("functions", 2)]
 )
-def test_a_model_for_which_there_is_no_context_never_learns(name, group_size):
+def test_a_model_without_a_context_is_never_trained(name, group_size):
     method, sampler, problem = prepare(
         DATASETS[name](), 10, n_extra=1, n_peeked=1500, group_size=group_size
     )
     (idle,) = method.is_idle.nonzero().flatten().tolist()
-    # by now the networks allocate, and those that have learnt nothing all explain some rows best
+    # now the networks allocate, and each untrained network is the best one for some rows
     method.n_updates = problem.n_steps // 2
     batches, _ = next(iter(sampler.epoch(0)))
     assert (explain_best(method, batches) == idle).any()

@@ -1,4 +1,4 @@
-"""The task's optimizer reaches every method, and slows down where it is asked to."""
+"""Every method uses the task's optimizer and its learning rate schedule."""
 
 from dataclasses import replace
 from functools import partial
@@ -36,7 +36,7 @@ def test_the_task_chooses_the_optimizer(name):
     assert [optimizer.defaults["betas"] for optimizer in method.optimizers()] == [(0.5, 0.999)]
 
 
-def test_the_learning_rate_falls_in_a_straight_line_to_zero():
+def test_the_learning_rate_decreases_linearly_to_zero():
     method, sampler = prepared("leaf", optimizer=partial(sgd, learning_rate=0.4), slows_down=True)
     rates = []
     for batches, truth in sampler.epoch(0):
