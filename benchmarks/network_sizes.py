@@ -18,7 +18,7 @@ import torch
 
 from leaflearn.benchmark.datasets import DATASETS
 from leaflearn.benchmark.datasets.domains import DomainSet
-from leaflearn.benchmark.datasets.sources import Examples, Pictures
+from leaflearn.benchmark.datasets.sources import Examples, Images
 from leaflearn.benchmark.datasets.streaming import BilevelSampler
 from leaflearn.benchmark.experiments.measures import method_errors
 from leaflearn.benchmark.experiments.parts import make_network, make_optimizer
@@ -51,11 +51,7 @@ def with_validation(domains: DomainSet, seed: int) -> DomainSet:
 
 
 def _take(table: Examples, rows: np.ndarray) -> Examples:
-    x = (
-        Pictures(table.x.stored[rows])
-        if isinstance(table.x, Pictures)
-        else np.asarray(table.x)[rows]
-    )
+    x = Images(table.x.stored[rows]) if isinstance(table.x, Images) else np.asarray(table.x)[rows]
     return Examples(x, np.asarray(table.y)[rows])
 
 

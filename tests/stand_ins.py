@@ -19,7 +19,7 @@ def write_all(folder: Path) -> None:
     """Write the files of all data sets."""
     write_mnist(folder / "mnist")
     write_fashion(folder / "fashion-product-images-small")
-    write_cifar100(folder / "cifar-100-python")
+    write_cifar100(folder / "cifar-100-binary")
     simulate_gas_mixtures(
         folder / "gas-sensor-array-under-dynamic-gas-mixtures", n_rows=4000, random_state=0
     )
@@ -44,10 +44,7 @@ def write_idx(path: Path, array) -> None:
 
 
 def write_fashion(folder: Path, n_of_each: int = 8) -> None:
-    """Products whose attributes are shown by colour, position and background.
-
-    There is also a copy of an image, one of another size, and rows without an image.
-    """
+    """Products whose colour, place and ground stand for their attributes; a copy, one of another size, rows without an image."""
     (folder / "images").mkdir(parents=True)
     generator = np.random.default_rng(0)
     rows = [
@@ -75,12 +72,18 @@ def write_fashion(folder: Path, n_of_each: int = 8) -> None:
         image = np.full((80, 60, 3), 255 if gender == "Men" else 200, dtype=np.uint8)
         top = {"Apparel": 10, "Footwear": 45, "Accessories": 30}[category]
         image[top : top + 25, 10:50] = INKS[color]
-        image = image.astype(int) + generator.integers(-20, 20, image.shape)
-        image = image.clip(0, 255).astype(np.uint8)
+        image = (
+            (image.astype(int) + generator.integers(-20, 20, image.shape))
+            .clip(0, 255)
+            .astype(np.uint8)
+        )
         Image.fromarray(image).save(folder / "images" / f"{number}.jpg", quality=95)
-    images = folder / "images"
-    (images / "1004.jpg").write_bytes((images / "1003.jpg").read_bytes())
-    Image.open(images / "1005.jpg").crop((0, 0, 53, 80)).save(images / "1005.jpg")
+    (folder / "images" / "1004.jpg").write_bytes(
+        (folder / "images" / "1003.jpg").read_bytes()
+    )  # a copy under another number
+    Image.open(folder / "images" / "1005.jpg").crop((0, 0, 53, 80)).save(
+        folder / "images" / "1005.jpg"
+    )
     rows.append(
         [900, "Men", "Apparel", "-", "-", "Black", "Summer", 2012, "Casual", "No image of this"]
     )
@@ -107,26 +110,48 @@ def write_fashion(folder: Path, n_of_each: int = 8) -> None:
 
 
 def write_cifar100(folder: Path, n_of_each: int = 4) -> None:
-    """Noise in a hundred colours, as pickles of the published format."""
+    """A hundred hues of noise in the publisher's binary layout."""
     folder.mkdir(parents=True)
-    generator = np.random.default_rng(0)
-    for part in ("train", "test"):
-        fine = np.repeat(np.arange(100), n_of_each)
-        hue = np.random.default_rng(1).integers(0, 200, (100, 3, 1))[fine]
-        data = (
-            (hue + generator.integers(0, 50, (len(fine), 3, 1024)))
-            .astype(np.uint8)
-            .reshape(len(fine), 3072)
+    for part, (pixels, fine) in _cifar100_parts(n_of_each).items():
+        (folder / f"{part}.bin").write_bytes(
+            np.column_stack([fine // 5, fine, pixels]).astype(np.uint8).tobytes()
         )
+    for level, n_labels in (("coarse", 20), ("fine", 100)):
+        names = "".join(f"{level}_{number}\n" for number in range(n_labels))
+        (folder / f"{level}_label_names.txt").write_text(names)
+
+
+def write_pickled_cifar100(folder: Path, n_of_each: int = 4) -> None:
+    """The same images in the publisher's pickled layout."""
+    folder.mkdir(parents=True)
+    for part, (pixels, fine) in _cifar100_parts(n_of_each).items():
         content = {
-            b"data": data,
+            b"data": pixels,
             b"fine_labels": fine.tolist(),
             b"coarse_labels": (fine // 5).tolist(),
             b"filenames": [b"x.png"] * len(fine),
         }
         (folder / part).write_bytes(pickle.dumps(content, protocol=2))
     names = {
-        b"fine_label_names": [b"fine_%d" % i for i in range(100)],
-        b"coarse_label_names": [b"coarse_%d" % i for i in range(20)],
+        f"{level}_label_names".encode(): [
+            f"{level}_{number}".encode() for number in range(n_labels)
+        ]
+        for level, n_labels in (("coarse", 20), ("fine", 100))
     }
     (folder / "meta").write_bytes(pickle.dumps(names, protocol=2))
+
+
+def _cifar100_parts(n_of_each: int) -> dict:
+    """Pixels (N, 3072) and classes (N,) of each part."""
+    generator = np.random.default_rng(0)
+    fine = np.repeat(np.arange(100), n_of_each)
+    hue = np.random.default_rng(1).integers(0, 200, (100, 3, 1))[fine]
+    return {
+        part: (
+            (hue + generator.integers(0, 50, (len(fine), 3, 1024)))
+            .astype(np.uint8)
+            .reshape(len(fine), 3072),
+            fine,
+        )
+        for part in ("train", "test")
+    }

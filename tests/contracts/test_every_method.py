@@ -8,7 +8,7 @@ from leaflearn.benchmark.datasets import DATASETS
 from leaflearn.benchmark.datasets.domains import Truth
 from leaflearn.benchmark.datasets.streaming import BilevelSampler
 from leaflearn.benchmark.methods import METHODS, describe, make_method
-from leaflearn.benchmark.methods.running import tell
+from leaflearn.benchmark.methods.running import make_oracle_info
 from leaflearn.engines.networks import mlp
 
 KINDS = {"regression": "functions", "classification": "colored-digits"}
@@ -40,7 +40,7 @@ def run(method, sampler, epochs=1):
         losses.append(
             np.mean(
                 [
-                    method.update(batches, tell(method, truth))["loss"]
+                    method.update(batches, make_oracle_info(method, truth))["loss"]
                     for batches, truth in sampler.epoch(epoch)
                 ]
             )
@@ -96,7 +96,7 @@ def test_a_loaded_state_continues_the_same_run(name, kind):
     resumed.load_state_dict(state)
     batches, truth = next(iter(sampler.epoch(1)))
     for method in (whole, resumed):
-        method.update(batches, tell(method, truth))
+        method.update(batches, make_oracle_info(method, truth))
         method.end_epoch()
     x = torch.as_tensor(np.asarray(sampler.domains.domains[0].test.x[:5]), dtype=torch.float32)
     torch.testing.assert_close(whole.predict_each(x), resumed.predict_each(x), rtol=1e-5, atol=1e-6)
@@ -105,7 +105,7 @@ def test_a_loaded_state_continues_the_same_run(name, kind):
 @pytest.mark.parametrize("name", METHODS)
 def test_methods_see_only_what_they_declare(name):
     truth = Truth(domain=np.array([0, 1]), names=("a", "b"), label_sets=np.array([[0, 1], [0, 1]]))
-    told = tell(make_method(name), truth)
+    told = make_oracle_info(make_method(name), truth)
     sees = METHODS[name].sees
     if not sees:
         assert told is None
@@ -125,10 +125,12 @@ def test_the_global_random_state_does_not_change(name):
     before = torch.get_rng_state()
     method, sampler = prepared(name, kind)
     batches, truth = next(iter(sampler.epoch(0)))
-    method.update(batches, tell(method, truth))
+    method.update(batches, make_oracle_info(method, truth))
     assert torch.equal(torch.get_rng_state(), before)
 
 
-def test_an_unknown_method_is_refused():
-    with pytest.raises(ValueError, match=r"^method 'leav' is not known; choose one of .*leaf.*\.$"):
+def test_an_unknown_method_gets_one_sentence():
+    with pytest.raises(
+        ValueError, match=r"^The method 'leav' is unknown; choose one of .*leaf.*\.$"
+    ):
         make_method("leav")

@@ -1,9 +1,11 @@
-"""How many local models a set of domains needs: conflicts, conflict rank (Definitions 1 and 2 of the paper), and what is between them.
+"""How many local models a set of domains needs: conflicts and conflict rank (Definitions 1 and 2).
 
-Two domains conflict where they answer the same input differently. The conflict rank is the largest number of different answers to one
-input, and fewer models cannot do (Theorem 2). As many need not be enough: three domains may conflict two by two, each pair elsewhere.
-Then no input has more than two answers, while two models cannot serve three functions. What is needed, and enough, is a model for each
-domain such that domains in conflict have different ones: a colouring of the graph of conflicts.
+Two domains conflict at an input if their targets differ. The conflict rank is the largest number of
+different targets of one input; at least that many models are needed (Theorem 2). They can be too
+few: three domains may conflict in pairs, each pair at different inputs. Then no input has more than
+two targets, but two models cannot represent three functions. Necessary and sufficient is an
+assignment of models to domains in which conflicting domains have different models: a coloring of
+the conflict graph.
 """
 
 from __future__ import annotations
@@ -13,18 +15,18 @@ from numpy.typing import NDArray
 
 from leaflearn.benchmark.datasets.domains import DomainSet
 
-SAME = 1e-9  # values that are no further apart are the same answer
+TOLERANCE = 1e-9  # targets that differ by no more are equal
 
 
 def conflict_rank(domains: DomainSet, at_least: float = 0.0) -> int:
-    """The largest number of different answers that the domains give to one test input (R in the paper).
+    """Return the largest number of different targets of one test input (R in the paper).
 
     Parameters
     ----------
     domains
-        Domains that are tested on the same inputs.
+        Domains with the same test inputs.
     at_least
-        Count only what happens on more than this share of the inputs.
+        Count only what happens at more than this share of the inputs.
 
     Examples
     --------
@@ -44,7 +46,7 @@ def conflict_rank(domains: DomainSet, at_least: float = 0.0) -> int:
 
 
 def conflicts(domains: DomainSet, at_least: float = 0.0) -> NDArray[np.bool_]:
-    """Which pairs of domains answer more than this share of the test inputs differently, (R, R).
+    """Return which pairs of domains differ at more than this share of the test inputs, (R, R).
 
     Examples
     --------
@@ -54,21 +56,22 @@ def conflicts(domains: DomainSet, at_least: float = 0.0) -> NDArray[np.bool_]:
     """
     answers = _answers(domains)
     differ = (
-        np.abs(answers[:, None] - answers[None]).max(-1) > SAME
-    )  #                 (R, R, n_inputs)
+        np.abs(answers[:, None] - answers[None]).max(-1) > TOLERANCE
+    )  #           (R, R, n_inputs)
     return np.asarray(differ.mean(-1) > at_least)
 
 
 def models_needed(domains: DomainSet, at_least: float = 0.0) -> int:
-    """The smallest number of local models that can answer as every domain does, at least `conflict_rank`.
+    """Return the smallest number of local models that can represent every domain.
 
     Examples
     --------
     >>> from leaflearn.benchmark.datasets.domains import Domain
     >>> from leaflearn.benchmark.datasets.sources import Examples
     >>> x = np.arange(3.0)[:, None]
-    >>> each = [Examples(x, np.eye(3)[d]) for d in range(3)]  # each is alone with its answer somewhere
-    >>> domains = DomainSet("two by two", tuple(Domain(str(d), one, one) for d, one in enumerate(each)), 10, 2)
+    >>> tables = [Examples(x, np.eye(3)[d]) for d in range(3)]  # each differs at one input
+    >>> three = tuple(Domain(str(d), table, table) for d, table in enumerate(tables))
+    >>> domains = DomainSet("conflicts in pairs", three, 10, 2)
     >>> conflict_rank(domains), models_needed(domains)
     (2, 3)
     """
@@ -77,13 +80,12 @@ def models_needed(domains: DomainSet, at_least: float = 0.0) -> int:
 
 
 def _can_share(pairs: NDArray[np.bool_], model_of: list[int], n_models: int) -> bool:
-    """Whether the domains after those that have a model can have one too, no two in conflict the same."""
+    """Whether the remaining domains can be assigned models without a conflict."""
     d = len(model_of)
     if d == len(pairs):
         return True
-    for model in range(
-        min(n_models, max(model_of, default=-1) + 2)
-    ):  # of models that nobody has yet, one is as good as another
+    # unused models are interchangeable, so only the first one is tried
+    for model in range(min(n_models, max(model_of, default=-1) + 2)):
         is_free = not any(pairs[d, e] and model_of[e] == model for e in range(d))
         if is_free and _can_share(pairs, [*model_of, model], n_models):
             return True
@@ -91,11 +93,12 @@ def _can_share(pairs: NDArray[np.bool_], model_of: list[int], n_models: int) -> 
 
 
 def _answers(domains: DomainSet) -> NDArray[np.float64]:
-    """What each domain answers to each test input, (R, n_inputs, D)."""
+    """Targets of each test input in each domain, (R, n_inputs, D)."""
     first = domains.domains[0].test.x
     if not all(np.array_equal(domain.test.x, first) for domain in domains):
         raise ValueError(
-            f"The domains of '{domains.name}' are tested on different inputs, so their answers cannot be compared."
+            f"The domains of '{domains.name}' are tested on different inputs, so their targets "
+            "cannot be compared; choose domains with the same test inputs."
         )
     return np.stack(
         [np.asarray(domain.test.y, dtype=np.float64).reshape(len(first), -1) for domain in domains]
@@ -103,5 +106,5 @@ def _answers(domains: DomainSet) -> NDArray[np.float64]:
 
 
 def _n_different(answers: NDArray[np.float64]) -> int:
-    """How many different rows there are, (R, D)."""
-    return len(np.unique(np.round(answers / SAME) * SAME, axis=0))
+    """Number of different rows, (R, D)."""
+    return len(np.unique(np.round(answers / TOLERANCE) * TOLERANCE, axis=0))

@@ -1,4 +1,4 @@
-"""A data folder of its own for each test, empty, and one that has a publisher's files where the machine has them."""
+"""Fixtures: an empty data folder for each test, and a skip for missing publishers' files."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def need():
-    """Skip, saying so, where these files are not in the data folder."""
+    """Skip the test if these files are not in the data folder."""
 
     def skip_without(files):
         if store.missing(files):

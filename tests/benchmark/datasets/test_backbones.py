@@ -1,4 +1,4 @@
-"""Features are worked out once, the same for a picture whatever stands beside it, and never mixed up between networks."""
+"""Features are computed once, do not depend on other images, and differ between networks."""
 
 import sys
 import types
@@ -8,12 +8,12 @@ import pytest
 import torch
 
 from leaflearn.benchmark.datasets import backbones
-from leaflearn.benchmark.datasets.backbones import BACKBONES, BATCH, Backbone, features
+from leaflearn.benchmark.datasets.backbones import BACKBONES, BATCH, Backbone, compute_features
 from leaflearn.benchmark.datasets.store import DataError
 
 
 @pytest.fixture(scope="module")
-def pictures():
+def images():
     return np.random.default_rng(0).integers(0, 256, (BATCH + 10, 3, 32, 32), dtype=np.uint8)
 
 
@@ -27,7 +27,7 @@ def lite0():
 
 @pytest.fixture
 def add(tmp_path, monkeypatch):
-    """Put a small backbone into the table: it averages the channels, times a factor that is the content of its file of weights."""
+    """Register a small backbone: it averages the channels times the number in its weights file."""
 
     def add_backbone(name, factor, size=1):
         weights = tmp_path / name
@@ -47,60 +47,58 @@ def add(tmp_path, monkeypatch):
 # Any backbone
 
 
-def test_every_picture_gets_its_own_features_and_the_last_batch_may_be_short(folder, add, pictures):
+def test_every_image_gets_its_own_features_and_the_last_batch_may_be_short(folder, add, images):
     add("average", 2.0)
-    made = features(pictures, "average", "noise", [])
+    made = compute_features(images, "average", "noise", [])
     assert made.dtype == np.float32
     assert isinstance(made, np.memmap)
     assert not made.flags.writeable
-    assert np.allclose(made, 2 * pictures.mean(axis=(2, 3)), rtol=1e-6)
+    assert np.allclose(made, 2 * images.mean(axis=(2, 3)), rtol=1e-6)
 
 
-def test_the_second_time_the_network_is_not_even_built(folder, add, pictures):
+def test_cached_features_do_not_build_the_network(folder, add, images):
     calls = add("average", 2.0)
-    first, second = (features(pictures, "average", "noise", []) for _ in range(2))
+    first, second = (compute_features(images, "average", "noise", []) for _ in range(2))
     assert len(calls) == 1
     assert np.array_equal(first, second)
 
 
-def test_other_weights_sizes_names_and_sources_are_worked_out_anew(folder, add, pictures, tmp_path):
+def test_other_weights_sizes_names_and_sources_are_computed_again(folder, add, images, tmp_path):
     source = tmp_path / "source"
     source.write_text("a")
     add("average", 2.0)
-    features(pictures, "average", "noise", [source])
+    compute_features(images, "average", "noise", [source])
     add("average", 3.0)
     assert np.allclose(
-        features(pictures, "average", "noise", [source]), 3 * pictures.mean(axis=(2, 3))
+        compute_features(images, "average", "noise", [source]), 3 * images.mean(axis=(2, 3))
     )
     calls = add("average", 3.0, size=2)
-    features(pictures, "average", "noise", [source])
-    features(pictures, "average", "sound", [source])
+    compute_features(images, "average", "noise", [source])
+    compute_features(images, "average", "sound", [source])
     source.write_text("another")
-    features(pictures, "average", "noise", [source])
+    compute_features(images, "average", "noise", [source])
     assert len(calls) == 3
 
 
-def test_features_of_another_version_are_worked_out_anew(folder, add, pictures, monkeypatch):
+def test_features_of_another_version_are_computed_again(folder, add, images, monkeypatch):
     calls = add("average", 2.0)
-    features(pictures, "average", "noise", [])
+    compute_features(images, "average", "noise", [])
     monkeypatch.setattr(backbones, "VERSION", 2)
-    features(pictures, "average", "noise", [])
+    compute_features(images, "average", "noise", [])
     assert len(calls) == 2
 
 
-def test_two_backbones_do_not_share_features(folder, add, pictures):
+def test_two_backbones_do_not_share_features(folder, add, images):
     add("average", 2.0)
     add("mean", 2.0)
-    features(pictures, "average", "noise", [])
-    features(pictures, "mean", "noise", [])
+    compute_features(images, "average", "noise", [])
+    compute_features(images, "mean", "noise", [])
     names = sorted(path.name.rsplit("-", 1)[0] for path in (folder / "prepared").iterdir())
-    assert names == [
-        "noise-average-1px-d84bdb34-v1",
-        "noise-mean-1px-d84bdb34-v1",
-    ]  # the checksum of the weights, "2.0"
+    # the checksum of the weights, "2.0"
+    assert names == ["noise-average-1px-d84bdb34-v1", "noise-mean-1px-d84bdb34-v1"]
 
 
-def test_an_interruption_leaves_nothing_behind(folder, add, pictures, monkeypatch):
+def test_an_interruption_leaves_nothing_behind(folder, add, images, monkeypatch):
     add("average", 2.0)
     seen = []
 
@@ -115,22 +113,25 @@ def test_an_interruption_leaves_nothing_behind(folder, add, pictures, monkeypatc
             BACKBONES, "average", Backbone(1, 3, BACKBONES["average"].weights, lambda path: fail)
         )
         with pytest.raises(KeyboardInterrupt):
-            features(pictures, "average", "noise", [])
+            compute_features(images, "average", "noise", [])
     assert list((folder / "prepared").iterdir()) == []
-    assert np.allclose(features(pictures, "average", "noise", []), 2 * pictures.mean(axis=(2, 3)))
+    assert np.allclose(
+        compute_features(images, "average", "noise", []), 2 * images.mean(axis=(2, 3))
+    )
 
 
-def test_wrong_arguments_end_in_a_sentence(folder, pictures):
+def test_wrong_arguments_end_in_a_sentence(folder, images):
     with pytest.raises(
         ValueError,
         match=r"^`backbone` must be one of 'efficientnet-lite0', 'densenet121'; it is 'resnet'\.$",
     ):
-        features(pictures, "resnet", "noise", [])
+        compute_features(images, "resnet", "noise", [])
     with pytest.raises(
         ValueError,
-        match=r"^Pictures are bytes of shape \(N, 3, height, width\); this array is uint8 of shape \(60, 32, 32\).$",
+        match=r"^`images` must be bytes of shape \(N, 3, height, width\); this array is uint8 of "
+        r"shape \(60, 32, 32\).$",
     ):
-        features(pictures[:, 0], "efficientnet-lite0", "noise", [])
+        compute_features(images[:, 0], "efficientnet-lite0", "noise", [])
     assert not (folder / "prepared").exists()
 
 
@@ -146,35 +147,36 @@ def test_wrong_arguments_end_in_a_sentence(folder, pictures):
     ],
 )
 def test_a_missing_package_is_named_with_what_to_install(
-    folder, pictures, monkeypatch, backbone, package, install
+    folder, images, monkeypatch, backbone, package, install
 ):
     monkeypatch.setitem(sys.modules, package, None)  # as if it were not installed
     with pytest.raises(DataError) as error:
-        features(pictures, backbone, "noise", [])
+        compute_features(images, backbone, "noise", [])
     assert (
         str(error.value)
-        == f"The backbone '{backbone}' needs the package '{package}', which is not here; install it with: {install}"
+        == f"The backbone '{backbone}' needs the package '{package}', which is not installed; "
+        f"install it with: {install}"
     )
 
 
 # EfficientNet-Lite0
 
 
-def test_lite0_gives_the_same_whatever_stands_beside_a_picture(folder, lite0, pictures):
-    few = pictures[:12]
+def test_lite0_features_do_not_depend_on_the_other_images(folder, lite0, images):
+    few = images[:12]
     given = {"few": few, "turned": few[::-1], "alone": few[7:8]}
     made, turned, alone = (
-        features(some, "efficientnet-lite0", name, []) for name, some in given.items()
+        compute_features(some, "efficientnet-lite0", name, []) for name, some in given.items()
     )
     assert made.shape == (12, 1280)
     assert np.isfinite(made).all()
-    assert made.std(axis=0).max() > 0.1  # it tells even noise apart
+    assert made.std(axis=0).max() > 0.1  # even noise images have different features
     assert np.array_equal(made, turned[::-1])
     assert np.array_equal(made[7:8], alone)
 
 
-def test_lite0_knows_its_weights(lite0):
-    """Its last layer, which we leave out, calls a field of one colour by few names: the weights are loaded, and loaded right."""
+def test_lite0_loads_its_weights(lite0):
+    """The weights are loaded correctly: its last layer finds few classes for uniform images."""
     from efficientnet_lite_pytorch import EfficientNet
 
     weights = BACKBONES["efficientnet-lite0"].weights()
@@ -192,7 +194,7 @@ def test_lite0_knows_its_weights(lite0):
         )
 
 
-def test_damaged_weights_end_in_a_sentence(folder, lite0, pictures, tmp_path, monkeypatch):
+def test_damaged_weights_end_in_a_sentence(folder, lite0, images, tmp_path, monkeypatch):
     weights = tmp_path / "lite0.pth"
     weights.write_bytes(BACKBONES["efficientnet-lite0"].weights().read_bytes()[:1000])
     monkeypatch.setitem(
@@ -202,9 +204,10 @@ def test_damaged_weights_end_in_a_sentence(folder, lite0, pictures, tmp_path, mo
     )
     with pytest.raises(
         DataError,
-        match=f"^'{weights}' is not a whole file of weights; delete it and install or fetch it again.$",
+        match=f"^'{weights}' is not a complete file of weights; delete it, then install or fetch "
+        f"it again.$",
     ):
-        features(pictures, "efficientnet-lite0", "noise", [])
+        compute_features(images, "efficientnet-lite0", "noise", [])
 
 
 # DenseNet-121, with something in the place of torchvision that has the same interface
@@ -212,7 +215,7 @@ def test_damaged_weights_end_in_a_sentence(folder, lite0, pictures, tmp_path, mo
 
 @pytest.fixture
 def torchvision(tmp_path, monkeypatch):
-    """Networks of one layer with names as in the published weights, and a preprocessing that halves."""
+    """Networks of one layer with the published names, and preprocessing that halves."""
 
     def densenet121(weights):
         assert weights is None
@@ -234,8 +237,8 @@ def torchvision(tmp_path, monkeypatch):
     return tmp_path / "hub" / "checkpoints" / "densenet121-0123abcd.pth"
 
 
-def test_densenet_averages_what_is_positive_of_its_last_maps(
-    folder, torchvision, pictures, monkeypatch
+def test_densenet_averages_the_positive_part_of_its_last_maps(
+    folder, torchvision, images, monkeypatch
 ):
     weight, bias = torch.randn(1024, 3, 1, 1), torch.randn(1024)
     asked = []
@@ -245,24 +248,24 @@ def test_densenet_averages_what_is_positive_of_its_last_maps(
         torch.save({"features.norm.1.weight": weight, "features.norm.1.bias": bias}, path)
 
     monkeypatch.setattr(torch.hub, "download_url_to_file", download)
-    few = pictures[:4, :, :8, :8]
-    made = features(few, "densenet121", "noise", [])
+    few = images[:4, :, :8, :8]
+    made = compute_features(few, "densenet121", "noise", [])
     maps = torch.nn.functional.conv2d(torch.from_numpy(few.copy()) / 2.0, weight, bias).relu()
     assert np.allclose(made, maps.mean(dim=(2, 3)), rtol=1e-4, atol=1e-3)
-    features(few, "densenet121", "other noise", [])
+    compute_features(few, "densenet121", "other noise", [])
     assert asked == [("https://example.org/densenet121-0123abcd.pth", "0123abcd")]  # once
 
 
-def test_densenet_weights_that_cannot_be_fetched_are_asked_for(
-    folder, torchvision, pictures, monkeypatch
+def test_densenet_weights_that_cannot_be_fetched_end_in_a_sentence(
+    folder, torchvision, images, monkeypatch
 ):
     def fail(*arguments, **options):
         raise OSError("no network")
 
     monkeypatch.setattr(torch.hub, "download_url_to_file", fail)
     with pytest.raises(DataError) as error:
-        features(pictures, "densenet121", "noise", [])
+        compute_features(images, "densenet121", "noise", [])
     assert str(error.value) == (
         "Cannot fetch the weights of 'densenet121' (no network); "
-        f"put what is at https://example.org/densenet121-0123abcd.pth to '{torchvision}'."
+        f"download https://example.org/densenet121-0123abcd.pth and save it as '{torchvision}'."
     )

@@ -1,4 +1,4 @@
-"""Coloured digits: one colour a picture, two labellings that share a space, a split that never moves."""
+"""Colored digits: one color per image, two labellings in one space, a fixed split."""
 
 import numpy as np
 import pytest
@@ -34,21 +34,21 @@ def test_labels_share_one_space_with_readable_names(domains):
     assert CLASSES[10:] == ("red", "blue", "yellow", "green", "pink", "cyan", "white", "purple")
 
 
-def test_both_domains_look_at_the_same_pictures(domains):
+def test_both_domains_share_the_images(domains):
     digit, color = domains
     assert digit.train.x is color.train.x
     assert digit.test.x is color.test.x
 
 
-def test_every_picture_is_painted_in_the_colour_of_its_label(domains):
+def test_every_image_has_the_color_of_its_label(domains):
     digit, color = domains
     brightest = digit.test.x.max(axis=(2, 3))  #                                (N, 3)
     painted = np.array([COLORS[CLASSES[label]] for label in color.test.y])
-    grey = brightest.max(axis=1) / painted.max(axis=1)
-    assert brightest == pytest.approx(painted * grey[:, None], abs=1e-6)
+    gray = brightest.max(axis=1) / painted.max(axis=1)
+    assert brightest == pytest.approx(painted * gray[:, None], abs=1e-6)
 
 
-def test_the_digit_is_the_picture_under_the_colour(domains):
+def test_the_digit_is_the_image_without_the_color(domains):
     originals = {
         image.tobytes(): target
         for image, target in zip(load_digits().images, load_digits().target, strict=True)
@@ -70,9 +70,6 @@ def test_digits_are_stratified_and_the_split_is_fixed(domains):
     assert np.array_equal(colored_digits().domains[0].test.x, domains.domains[0].test.x)
 
 
-def test_paint_multiplies_grey_by_the_colour():
-    assert paint(np.full((1, 2, 2), 0.5), np.array([2]))[0, :, 0, 0].tolist() == [
-        0.5,
-        0.5,
-        0.0,
-    ]  # yellow
+def test_paint_multiplies_gray_by_the_color():
+    # yellow
+    assert paint(np.full((1, 2, 2), 0.5), np.array([2]))[0, :, 0, 0].tolist() == [0.5, 0.5, 0.0]

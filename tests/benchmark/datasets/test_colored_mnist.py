@@ -1,4 +1,4 @@
-"""Colored MNIST: the published files in, one colour a picture out; damaged files end in a sentence."""
+"""Colored MNIST: one color per image; damaged files end in a sentence."""
 
 import gzip
 import subprocess
@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import stand_ins
+from leaflearn.benchmark.datasets.colored_digits import COLORS
 from leaflearn.benchmark.datasets.colored_mnist import MNIST, colored_mnist, load_digits
-from leaflearn.benchmark.datasets.painting import COLORS
 from leaflearn.benchmark.datasets.store import DataError, MissingDataError, verify
 
 
@@ -19,7 +19,7 @@ def mnist(folder):
     return folder / "mnist"
 
 
-def test_a_picture_is_its_digit_in_its_colour(mnist):
+def test_an_image_is_its_digit_in_its_color(mnist):
     data = colored_mnist()
     images, digits = load_digits("t10k")
     digit, color = (domain.test for domain in data)
@@ -31,7 +31,7 @@ def test_a_picture_is_its_digit_in_its_colour(mnist):
         assert np.abs(digit.x[row] - expected).max() < 1 / 255
 
 
-def test_both_domains_answer_the_same_pictures(mnist):
+def test_both_domains_label_the_same_images(mnist):
     data = colored_mnist()
     assert data.shares_inputs
     assert all(domain.test.x is data.domains[0].test.x for domain in data)
@@ -41,8 +41,10 @@ def test_missing_files_end_in_a_sentence_that_says_what_to_put_where(folder):
     with pytest.raises(MissingDataError) as error:
         colored_mnist()
     assert str(error.value) == (
-        f"MNIST (LeCun, Bottou, Bengio and Haffner 1998): 'train-images-idx3-ubyte.gz' and 3 more are not in '{folder / 'mnist'}'. "
-        "Put the four files train-images-idx3-ubyte.gz, train-labels-idx1-ubyte.gz, t10k-images-idx3-ubyte.gz, t10k-labels-idx1-ubyte.gz "
+        f"MNIST (LeCun, Bottou, Bengio and Haffner 1998): 'train-images-idx3-ubyte.gz' and 3 more "
+        f"are not in '{folder / 'mnist'}'. "
+        "Put the four files train-images-idx3-ubyte.gz, train-labels-idx1-ubyte.gz, "
+        "t10k-images-idx3-ubyte.gz, t10k-labels-idx1-ubyte.gz "
         "there."
     )
 
@@ -82,11 +84,12 @@ def test_damaged_files_end_in_one_sentence(mnist, damage):
         colored_mnist()
 
 
-def test_pictures_and_labels_must_be_as_many(mnist):
+def test_there_must_be_as_many_images_as_labels(mnist):
     stand_ins.write_idx(mnist / "train-labels-idx1-ubyte.gz", np.zeros(7, dtype=np.uint8))
     with pytest.raises(
         DataError,
-        match=r"^MNIST's part 'train' has 300 pictures and 7 labels in '.*'; fetch the files again\.$",
+        match=r"^MNIST's part 'train' has 300 images and 7 labels in '.*'; delete the files and "
+        r"fetch them again\.$",
     ):
         colored_mnist()
 
@@ -113,7 +116,7 @@ def test_the_published_files_have_the_published_counts(need):
     assert set(verify(MNIST).values()) == {"right"}
 
 
-def test_loading_takes_little_more_memory_than_the_pictures(need):
+def test_loading_takes_little_more_memory_than_the_images(need):
     need(MNIST)
     code = """
 import resource, leaflearn.benchmark.datasets as datasets

@@ -1,4 +1,4 @@
-"""Sources draw what they should, and a domain set refuses what cannot be one."""
+"""Sources draw the right examples, and invalid domain sets are refused."""
 
 import dataclasses
 import inspect
@@ -38,7 +38,7 @@ def test_examples_need_one_target_for_each_input():
         Examples(np.zeros((2, 1)), np.zeros(3))
 
 
-def test_a_function_fills_its_interval_and_adds_noise_of_the_right_size():
+def test_a_function_covers_its_interval_and_adds_noise_of_the_right_scale():
     source = Function(lambda x: 3 * x, low=-1.0, high=2.0, noise=0.1)
     drawn = source.draw(4000, np.random.default_rng(0))
     assert drawn.x.min() >= -1
@@ -85,7 +85,7 @@ def test_an_empty_table_is_refused():
     empty = Examples(np.zeros((0, 1)), np.zeros(0))
     with pytest.raises(
         ValueError,
-        match=r"^Every domain of 'test' needs examples to train on and to test on; a table is empty\.$",
+        match=r"^Every domain of 'test' needs training and test examples; a table is empty\.$",
     ):
         make_set(domains=(Domain("a", empty, TABLE),))
 
@@ -95,7 +95,7 @@ def test_labels_are_numbers_of_classes(y):
     table = Examples(np.zeros((2, 1)), y)
     with pytest.raises(
         ValueError,
-        match=r"^'test' has 3 classes, so its labels are whole numbers from 0 on; they are ",
+        match=r"^'test' has 3 classes, so labels must be integers from 0 to 2; they are ",
     ):
         make_set(domains=(Domain("a", table, table),), classes=("x", "y", "z"))
 
@@ -109,13 +109,13 @@ def test_tables_are_arrays(x):
         Examples(x, np.array([0, 1]))
 
 
-def test_shares_that_are_no_numbers_are_refused():
+def test_shares_that_are_not_numbers_are_refused():
     with pytest.raises(ValueError, match="needs one number of 0 or more"):
         make_set(shares=(float("nan"), 1.0))
 
 
-def test_the_truth_firewall_holds():
-    """Nothing that a learner takes has a place for the domain, and a Truth cannot be changed into something else."""
+def test_learners_have_no_access_to_the_truth():
+    """No input of a learner has a field for the domain, and a Truth is immutable."""
     assert GroupedSample._fields == ("x", "y", "groups")
     assert not any(
         "domain" in field.name or "truth" in field.name for field in dataclasses.fields(Batches)

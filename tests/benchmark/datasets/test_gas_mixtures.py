@@ -1,4 +1,4 @@
-"""Gas mixtures: the publisher's text becomes arrays, once, with a fair split; a fault in it is named by file and line."""
+"""Gas mixtures: text becomes arrays once, with a fair split; errors name file and line."""
 
 import importlib
 import tracemalloc
@@ -11,9 +11,8 @@ from leaflearn.benchmark.datasets.prepared import SIZES
 from leaflearn.benchmark.datasets.registry import DATASETS
 from leaflearn.benchmark.datasets.store import DataError, MissingDataError
 
-module = importlib.import_module(
-    "leaflearn.benchmark.datasets.gas_mixtures"
-)  # the package has a function of that name
+# the package has a function of that name
+module = importlib.import_module("leaflearn.benchmark.datasets.gas_mixtures")
 
 HEADER = "Time (seconds), CO conc (ppm), Ethylene conc (ppm), sensor readings (16 channels)"
 N_ROWS = 600
@@ -25,16 +24,15 @@ def data_folder(tmp_path, monkeypatch):
     """An empty data folder, and no other one that could be looked into or written to."""
     monkeypatch.setenv("LEAFLEARN_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(
-        module, "N_ROWS", dict.fromkeys(RECORDINGS.values(), 0)
-    )  # the files of most tests are short
+    # the files of most tests are short
+    monkeypatch.setattr(module, "N_ROWS", dict.fromkeys(RECORDINGS.values(), 0))
     folder = tmp_path / "data" / GAS.folder
     folder.mkdir(parents=True)
     return folder
 
 
 def table(seed, n_rows=N_ROWS):
-    """A recording whose first gas counts the rows, so that each can be recognised: time, gases, sensors."""
+    """A recording whose first gas counts the rows: time, gases, sensors."""
     generator = np.random.default_rng(seed)
     seconds, ethylene = np.arange(n_rows) / 100, generator.choice([0.0, 6.67, 20.0], n_rows)
     readings = generator.normal(3000, 400, (n_rows, 16)) + 50.0 * np.arange(16)
@@ -59,7 +57,7 @@ def tables(data_folder):
 
 @pytest.fixture
 def move_house(tables, tmp_path, monkeypatch):
-    """Call it to use another data folder with the same recordings, where nothing has been prepared yet."""
+    """Call it to switch to another data folder with the same recordings and no cache."""
 
     def move():
         folder = tmp_path / "other" / GAS.folder
@@ -92,13 +90,14 @@ def test_it_is_registered_with_its_files():
     assert list(GAS.contents) == list(RECORDINGS.values())
 
 
-def test_without_files_it_says_where_to_get_them_and_that_they_can_be_simulated(data_folder):
+def test_missing_files_end_in_a_sentence_that_mentions_the_simulation(data_folder):
     with pytest.raises(MissingDataError) as error:
         gas_mixtures()
     assert str(error.value) == (
         "Gas sensor array under dynamic gas mixtures, by J. Fonollosa et al.: "
         f"'ethylene_methane.txt' and 1 more are not in '{data_folder}'. "
-        "Unpack the zip file from https://archive.ics.uci.edu/dataset/322 there (370 MB, 1.3 GB unpacked), "
+        "Unpack the zip file from https://archive.ics.uci.edu/dataset/322 there (370 MB, 1.3 GB "
+        "unpacked), "
         "or simulate the two recordings with 'leaflearn data get gas-mixtures --simulated'."
     )
 
@@ -118,7 +117,7 @@ def test_domains_shapes_and_defaults(tables):
             assert isinstance(part.x, np.memmap)  # a copy of the real one would fill 500 MB
 
 
-def test_every_row_arrives_once_with_its_own_concentrations_in_ppm(tables):
+def test_every_row_occurs_once_with_its_concentrations_in_ppm(tables):
     domains = gas_mixtures()
     for domain in domains:
         original = tables[domain.name]
@@ -129,9 +128,8 @@ def test_every_row_arrives_once_with_its_own_concentrations_in_ppm(tables):
         row = y[:, 0].astype(int)
         assert sorted(row) == list(range(N_ROWS))
         assert y == pytest.approx(original[row, 1:3], abs=1e-5)
-        slope, shift = np.polyfit(
-            original[row, 3], x[:, 0], 1
-        )  # the first sensor, before and after scaling
+        # the first sensor, before and after scaling
+        slope, shift = np.polyfit(original[row, 3], x[:, 0], 1)
         assert x[:, 0] == pytest.approx(slope * original[row, 3] + shift, abs=1e-4)
 
 
@@ -143,7 +141,7 @@ def test_inputs_are_scaled_by_the_training_rows_of_both_domains_together(tables)
     assert abs(np.asarray(methane.train.x).mean(axis=0)).max() > 0.005  # so not each by itself
 
 
-def test_a_sensor_that_never_moves_becomes_0(data_folder):
+def test_a_constant_sensor_becomes_0(data_folder):
     for seed, name in enumerate(RECORDINGS.values()):
         rows = table(seed)
         rows[:, 7], rows[:, 9] = 4096.0, 55139.95  # exact in binary, and not
@@ -165,21 +163,21 @@ def test_other_ways_of_writing_the_same_numbers_read_the_same(tables, data_folde
     assert same(gas_mixtures(), published)
 
 
-def test_whole_numbers_among_decimal_ones_keep_their_size(tables, data_folder):
+def test_integers_among_decimals_keep_their_value(tables, data_folder):
     published = gas_mixtures()
     path = data_folder / "ethylene_CO.txt"
     path.write_text(path.read_text().replace(" 20.00 ", " 20 "))
     assert same(gas_mixtures(), published)
 
 
-def test_blank_lines_do_no_harm(tables, data_folder):
+def test_blank_lines_are_ignored(tables, data_folder):
     published = gas_mixtures()
     path = data_folder / "ethylene_CO.txt"
     path.write_text(path.read_text().replace("\n1.00 ", "\n\n1.00 ") + "\n \n")
     assert same(gas_mixtures(), published)
 
 
-def test_it_does_not_matter_how_much_is_read_at_once(move_house, monkeypatch):
+def test_the_result_does_not_depend_on_the_block_size(move_house, monkeypatch):
     whole = gas_mixtures()
     move_house()
     monkeypatch.setattr(module, "READ_AT_ONCE", 1000)
@@ -202,7 +200,7 @@ def test_memory_does_not_grow_with_the_files(data_folder, monkeypatch):
 # The split
 
 
-def test_a_tenth_is_to_test_on_and_always_the_same_tenth(move_house):
+def test_the_test_part_is_a_fixed_tenth(move_house):
     domains = gas_mixtures()
     for domain in domains:
         assert len(domain.test) == pytest.approx(0.1 * N_ROWS, abs=25)
@@ -210,7 +208,7 @@ def test_a_tenth_is_to_test_on_and_always_the_same_tenth(move_house):
     assert same(gas_mixtures(), domains)
 
 
-def test_equal_readings_are_on_one_side_whatever_their_time_concentrations_and_domain(data_folder):
+def test_equal_readings_are_always_in_the_same_part(data_folder):
     readings = table(0)[:, 3:]
     readings[:100, 0] = 0.0
     for seed, name in enumerate(RECORDINGS.values()):
@@ -241,14 +239,13 @@ def test_equal_readings_are_on_one_side_whatever_their_time_concentrations_and_d
     ],
     ids=["noise", "drift", "last", "first"],
 )
-def test_the_draw_is_fair_and_does_not_follow_the_readings(readings):
+def test_the_split_is_fair_and_independent_of_the_readings(readings):
     is_test = module._is_test(readings.astype(np.float32))
     assert is_test.mean() == pytest.approx(0.1, abs=0.006)
     tenths = np.array_split(is_test[np.argsort(readings.sum(axis=1), kind="stable")], 10)
     assert [tenth.mean() for tenth in tenths] == pytest.approx([0.1] * 10, abs=0.02)
-    assert (is_test[1:] & is_test[:-1]).mean() == pytest.approx(
-        0.01, abs=0.003
-    )  # nor the row before
+    # nor the row before
+    assert (is_test[1:] & is_test[:-1]).mean() == pytest.approx(0.01, abs=0.003)
 
 
 # Kept for the next time
@@ -266,7 +263,7 @@ def test_the_text_is_read_once_and_again_when_it_has_changed(tables, data_folder
     )
 
 
-def test_another_version_is_made_anew(tables, monkeypatch):
+def test_another_version_is_made_again(tables, monkeypatch):
     first = gas_mixtures()
     monkeypatch.setattr(module, "VERSION", 2)
     monkeypatch.setattr(module, "SEED", 1)
@@ -306,49 +303,49 @@ def replace_line(path, number, change):
 @pytest.mark.parametrize(
     ("number", "change", "fault"),
     [
-        (1, lambda line: "", "line 1: it is empty, and a header was expected"),
+        (1, lambda line: "", "line 1: the line is empty, but a header was expected"),
         (
             1,
             lambda line: "0.00 0.00 0.00",
-            "line 1: numbers were found where a header was expected",
+            "line 1: it has numbers, but a header was expected",
         ),
-        (2, lambda line: line[:-20], "line 2: 17 columns were found and 19 are expected"),
-        (400, lambda line: f"{line} 1.00", "line 400: 20 columns were found and 19 are expected"),
+        (2, lambda line: line[:-20], "line 2: it has 17 columns, but 19 were expected"),
+        (400, lambda line: f"{line} 1.00", "line 400: it has 20 columns, but 19 were expected"),
         (
             400,
             lambda line: line.replace(line.split()[5], "12,34"),
-            "line 400: '12,34' was found where a number was expected",
+            "line 400: it has '12,34', but a number was expected",
         ),
         (
             400,
             lambda line: line.replace(line.split()[5], "nan"),
-            "line 400: 'nan' was found where a number was expected",
+            "line 400: it has 'nan', but a number was expected",
         ),
         (
             400,
             lambda line: line.replace(line.split()[5], "-inf"),
-            "line 400: '-inf' was found where a number was expected",
+            "line 400: it has '-inf', but a number was expected",
         ),
         (
             400,
             lambda line: line.replace(line.split()[5], "1e39"),
-            "line 400: '1e39' was found where a number was expected",
+            "line 400: it has '1e39', but a number was expected",
         ),
         (
             400,
             lambda line: line.replace(line.split()[5], "1.2.34"),
-            "line 400: '1.2.34' was found where a number was expected",
+            "line 400: it has '1.2.34', but a number was expected",
         ),
         (
             400,
             lambda line: line.replace(line.split()[5], "\x00"),
-            "line 400: '\\x00' was found where a number was expected",
+            "line 400: it has '\\x00', but a number was expected",
         ),
-        (400, lambda line: f"# {line}", "line 400: 20 columns were found and 19 are expected"),
+        (400, lambda line: f"# {line}", "line 400: it has 20 columns, but 19 were expected"),
     ],
 )
 @pytest.mark.parametrize("at_once", [1 << 23, 1000], ids=["in one go", "in many"])
-def test_a_fault_is_named_by_file_and_line_and_leaves_nothing_behind(
+def test_an_error_names_file_and_line_and_leaves_nothing_behind(
     tables, data_folder, monkeypatch, number, change, fault, at_once
 ):
     path = data_folder / "ethylene_CO.txt"
@@ -360,40 +357,41 @@ def test_a_fault_is_named_by_file_and_line_and_leaves_nothing_behind(
     assert list((data_folder.parent / "prepared").iterdir()) == []
 
 
-def test_columns_that_make_up_for_each_other_are_faults_still(tables, data_folder):
+def test_a_missing_and_an_extra_column_do_not_cancel(tables, data_folder):
     path = data_folder / "ethylene_methane.txt"
     replace_line(path, 10, lambda line: line.rsplit(maxsplit=1)[0])
     replace_line(path, 11, lambda line: f"{line} 1.00")
-    with pytest.raises(DataError, match="line 10: 18 columns were found and 19 are expected"):
+    with pytest.raises(DataError, match="line 10: it has 18 columns, but 19 were expected"):
         gas_mixtures()
 
 
-def test_a_file_that_was_cut_off_is_noticed_by_its_last_line(tables, data_folder):
+def test_a_truncated_file_is_detected_by_its_last_line(tables, data_folder):
     path = data_folder / "ethylene_methane.txt"
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(
         DataError,
-        match=rf"'{path}', line {N_ROWS + 1}: \d+ columns were found and 19 are expected; get the file again.",
+        match=rf"'{path}', line {N_ROWS + 1}: it has \d+ columns, but 19 were expected; get the "
+        rf"file again.",
     ):
         gas_mixtures()
 
 
 @pytest.mark.parametrize("lost", [1, 3, 5, "blank"])
-def test_a_number_that_was_cut_is_noticed_though_it_is_a_number_still(tables, data_folder, lost):
+def test_a_truncated_number_is_detected(tables, data_folder, lost):
     path = data_folder / "ethylene_methane.txt"
     text = path.read_text()
     path.write_text(text.rstrip() if lost == "blank" else text[:-lost])
     with pytest.raises(DataError) as error:
         gas_mixtures()
     assert str(error.value) == (
-        f"'{path}', line {N_ROWS + 1}: the line does not end, so that part of it may be lost; get the file again."
+        f"'{path}', line {N_ROWS + 1}: the last line is incomplete; get the file again."
     )
 
 
 @pytest.mark.parametrize(
     ("name", "published"), [("ethylene_methane.txt", "4,178,504"), ("ethylene_CO.txt", "4,208,261")]
 )
-def test_a_recording_that_was_cut_between_two_lines_is_noticed_by_its_rows(
+def test_a_recording_truncated_between_lines_is_detected_by_its_rows(
     tables, data_folder, monkeypatch, name, published
 ):
     monkeypatch.setitem(module.N_ROWS, name, PUBLISHED[name])
@@ -401,7 +399,8 @@ def test_a_recording_that_was_cut_between_two_lines_is_noticed_by_its_rows(
         gas_mixtures()
     assert (
         str(error.value)
-        == f"'{data_folder / name}' has {N_ROWS} rows and the published file has {published}; get the file again."
+        == f"'{data_folder / name}' has {N_ROWS} rows, but the published file has {published}; get "
+        f"the file again."
     )
     write(data_folder / name, tables["CO"], header=f"{HEADER} (simulated)")
     assert gas_mixtures().name == "gas-mixtures (simulated)"
@@ -415,7 +414,8 @@ def test_too_few_rows_to_split(tables, data_folder, n_rows):
         gas_mixtures()
     assert (
         str(error.value)
-        == f"'{path}' has too few rows ({n_rows}) to train on some and test on others; get the file again."
+        == f"'{path}' has too few rows ({n_rows}) for a training part and a test part; get the "
+        f"file again."
     )
 
 
@@ -423,6 +423,7 @@ def test_an_empty_file(tables, data_folder):
     path = data_folder / "ethylene_CO.txt"
     path.write_text("")
     with pytest.raises(
-        DataError, match=r"line 1: it is empty, and a header was expected; get the file again\."
+        DataError,
+        match=r"line 1: the line is empty, but a header was expected; get the file again\.",
     ):
         gas_mixtures()

@@ -1,4 +1,4 @@
-"""The gas simulator: files like the publisher's, marked as simulated, that conflict; real files are safe from it."""
+"""The gas simulator: files in the publisher's layout, marked as simulated, that conflict."""
 
 import numpy as np
 import pytest
@@ -7,8 +7,8 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from leaflearn.benchmark.datasets import gas_simulator as module
 from leaflearn.benchmark.datasets.gas_mixtures import GAS, RECORDINGS, gas_mixtures
 from leaflearn.benchmark.datasets.gas_simulator import (
-    CO_SMELLS_LIKE,
-    HIGHEST,
+    CO_EQUIVALENT,
+    MAX_CONCENTRATION,
     simulate_gas_mixtures,
 )
 from leaflearn.benchmark.datasets.store import DataError
@@ -29,7 +29,7 @@ def tables(folder):
 @pytest.fixture
 def still_air(monkeypatch):
     """Nothing that is drawn at random, but for the set points."""
-    for name in ("FLOW_WAVER", "AMBIENT_DRIFT", "NOISE"):
+    for name in ("FLOW_DEVIATION", "AMBIENT_DEVIATION", "NOISE"):
         monkeypatch.setattr(module, name, 0.0)
 
 
@@ -44,13 +44,12 @@ def test_the_layout_is_the_publishers_with_a_mark(folder):
     lines = (folder / "ethylene_CO.txt").read_text().split("\n")
     assert (
         lines[0]
-        == "Time (seconds), CO conc (ppm), Ethylene conc (ppm), sensor readings (16 channels) (simulated)"
+        == "Time (seconds), CO conc (ppm), Ethylene conc (ppm), sensor readings (16 channels) "
+        "(simulated)"
     )
     assert lines[1].startswith("0.00    ")
-    assert (len(lines[1].split()), len(lines[1])) == (
-        19,
-        152,
-    )  # columns of 7 characters and a blank
+    # columns of 7 characters and a blank
+    assert (len(lines[1].split()), len(lines[1])) == (19, 152)
     assert lines[-1] == ""
     assert (
         (folder / "ethylene_methane.txt")
@@ -63,7 +62,7 @@ def test_the_layout_is_the_publishers_with_a_mark(folder):
     ]
 
 
-def test_a_hundred_rows_a_second_of_believable_readings(tables):
+def test_a_hundred_rows_per_second_of_plausible_readings(tables):
     for rows in tables.values():
         assert rows.shape == (80_000, 19)
         assert rows[:, 0] == pytest.approx(np.arange(80_000) / 100)
@@ -77,7 +76,7 @@ def test_set_points_stay_for_seconds_jump_at_random_and_use_the_whole_range(tabl
         jumps = np.flatnonzero(np.diff(rows[:, 1:3], axis=0).any(axis=1)) + 1
         assert 65 <= len(jumps) <= 200
         assert np.diff(jumps).min() >= 399  # 4 seconds, less the rounding
-        for column, highest in ((1, HIGHEST[name]), (2, HIGHEST["ethylene"])):
+        for column, highest in ((1, MAX_CONCENTRATION[name]), (2, MAX_CONCENTRATION["ethylene"])):
             assert rows[:, column].min() == 0.0
             assert 0.9 * highest < rows[:, column].max() <= highest
             assert (rows[:, column] == 0.0).mean() == pytest.approx(0.2, abs=0.1)
@@ -96,7 +95,7 @@ def test_the_same_seed_writes_the_same_files_and_another_one_others(tmp_path):
 
 
 @pytest.mark.parametrize("n_rows", [1, 50_000, 50_001])
-def test_as_many_rows_as_were_asked_for(n_rows, still_air):
+def test_the_number_of_rows_is_as_requested(n_rows, still_air):
     assert len(record("CO", n_rows)) == n_rows
 
 
@@ -117,7 +116,8 @@ def test_real_files_are_never_replaced(tmp_path):
         simulate_gas_mixtures(tmp_path, n_rows=10)
     assert (
         str(error.value)
-        == f"'{real}' is not a simulated recording and will not be replaced; move it away or simulate elsewhere."
+        == f"'{real}' is not a simulated recording and will not be replaced; move it, or choose "
+        f"another folder."
     )
     assert real.read_text().endswith("0.00\n")
     assert list(tmp_path.iterdir()) == [real]  # nor is the other one written
@@ -132,7 +132,7 @@ def test_simulated_files_are_replaced(tmp_path):
     ]
 
 
-def test_a_failure_leaves_what_was_there(tmp_path, monkeypatch):
+def test_a_failure_keeps_the_existing_files(tmp_path, monkeypatch):
     simulate_gas_mixtures(tmp_path, n_rows=10)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     going_well = module.record
@@ -151,13 +151,13 @@ def test_a_failure_leaves_what_was_there(tmp_path, monkeypatch):
 # The physics
 
 
-def test_readings_go_on_across_the_pieces_they_are_made_in(still_air, monkeypatch):
+def test_readings_are_continuous_across_blocks(still_air, monkeypatch):
     whole = record("CO", 3000)
     monkeypatch.setattr(module, "ROWS_AT_ONCE", 137)
     assert record("CO", 3000) == pytest.approx(whole)
 
 
-def test_sensors_start_in_air_follow_late_and_settle(still_air):
+def test_sensors_start_in_air_lag_and_converge(still_air):
     rows = record("methane", 400, seed=1)  # one set point
     assert rows[0, 1:3].min() > 0
     readings = rows[:, 3:]
@@ -166,7 +166,7 @@ def test_sensors_start_in_air_follow_late_and_settle(still_air):
     assert readings[399] == pytest.approx(readings[350], rel=0.005)
 
 
-def test_readings_are_a_power_law_of_what_is_smelled(still_air):
+def test_readings_are_a_power_law_of_the_concentrations(still_air):
     sensors = module._Sensors("methane", np.random.default_rng(0))
     settled = [
         sensors.read(np.tile([[concentration, 0.0]], (3000, 1)))[-1]
@@ -185,23 +185,23 @@ def test_the_same_readings_come_from_different_concentrations(still_air):
     )
     concentrations = np.tile([[200.0, 5.0]], (1000, 1))
     assert carbon_monoxide.read(concentrations) == pytest.approx(
-        methane.read(concentrations * [CO_SMELLS_LIKE, 1.0])
+        methane.read(concentrations * [CO_EQUIVALENT, 1.0])
     )
 
 
-def test_drift_has_the_spread_it_should_from_the_start(monkeypatch):
+def test_drift_has_the_right_deviation_from_the_start(monkeypatch):
     starts = np.array(
         [
-            module._Drift(0.05, 2.0, 1, np.random.default_rng(seed)).go_on(1)[0, 0]
+            module._AutoregressiveNoise(0.05, 2.0, 1, np.random.default_rng(seed)).draw(1)[0, 0]
             for seed in range(400)
         ]
     )
-    later = module._Drift(0.05, 0.2, 1, np.random.default_rng(0)).go_on(100_000)
+    later = module._AutoregressiveNoise(0.05, 0.2, 1, np.random.default_rng(0)).draw(100_000)
     assert starts.std() == pytest.approx(0.05, rel=0.15)
     assert later.std() == pytest.approx(0.05, rel=0.05)
 
 
-def test_one_model_for_both_is_much_worse_than_one_for_each(folder, monkeypatch):
+def test_a_pooled_model_is_much_worse_than_one_per_mixture(folder, monkeypatch):
     monkeypatch.setenv("LEAFLEARN_DATA", str(folder.parent))
     domains = gas_mixtures()
     assert domains.name == "gas-mixtures (simulated)"
@@ -217,9 +217,8 @@ def test_one_model_for_both_is_much_worse_than_one_for_each(folder, monkeypatch)
 
 
 def fit(x, y):
-    return HistGradientBoostingRegressor(max_iter=50, random_state=0).fit(
-        x, y[:, 0]
-    )  # the first gas, which is the one in conflict
+    # the first gas, which is the one in conflict
+    return HistGradientBoostingRegressor(max_iter=50, random_state=0).fit(x, y[:, 0])
 
 
 def rmse(model, test):

@@ -1,4 +1,4 @@
-"""What is slow to work out is worked out once, again when its files change, and never seen half done."""
+"""Prepared folders are made once, again when their files change, and never visible half done."""
 
 import os
 import shutil
@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from leaflearn.benchmark.datasets import prepared
-from leaflearn.benchmark.datasets.prepared import fingerprint
+from leaflearn.benchmark.datasets.prepared import fingerprint_files
 from leaflearn.benchmark.datasets.store import DataError
 
 
@@ -52,7 +52,7 @@ def test_it_is_made_once(data):
     assert prepare("squares", [data / "source"], refuse) == made
 
 
-def test_it_is_made_again_when_its_source_changes_and_the_old_one_goes(data):
+def test_it_is_made_again_when_its_source_changes_and_the_old_one_is_removed(data):
     maker = Maker()
     old = prepare("squares", [data / "source"], maker)
     other = prepare("squares-of-primes", [data / "source"], Maker())
@@ -63,7 +63,7 @@ def test_it_is_made_again_when_its_source_changes_and_the_old_one_goes(data):
     assert sorted(os.listdir(data / "prepared")) == sorted([new.name, other.name])
 
 
-def test_it_is_made_again_by_another_version_and_the_old_one_goes(data):
+def test_it_is_made_again_by_another_version_and_the_old_one_is_removed(data):
     old = prepare("squares", [data / "source"], Maker())
     new = prepare("squares", [data / "source"], Maker(), version=2)
     assert os.listdir(data / "prepared") == [new.name] != [old.name]
@@ -90,7 +90,7 @@ def test_a_damaged_one_is_made_again(data, damage):
     assert len(os.listdir(data / "prepared")) == 1
 
 
-def test_files_that_a_system_leaves_in_every_folder_do_not_damage_it(data):
+def test_hidden_files_of_the_system_are_ignored(data):
     made = prepare("squares", [data / "source"], Maker())
     (made / ".DS_Store").touch()
     assert prepare("squares", [data / "source"], refuse) == made
@@ -106,7 +106,7 @@ def test_a_damaged_one_that_cannot_be_replaced_is_named(data, monkeypatch):
     assert os.listdir(data / "prepared") == [made.name]
 
 
-def test_an_old_one_is_never_seen_half_removed(data, monkeypatch):
+def test_an_old_one_is_never_visible_while_it_is_removed(data, monkeypatch):
     old = prepare("squares", [data / "source"], Maker())
     change(data / "source")
     seen = []
@@ -132,7 +132,7 @@ def test_a_failure_leaves_nothing(data):
     assert (prepare("squares", [data / "source"], Maker()) / "result").read_text() == "1"
 
 
-def test_others_may_read_it(data):
+def test_other_users_may_read_it(data):
     assert stat.S_IMODE(prepare("squares", [], Maker()).stat().st_mode) == 0o755
 
 
@@ -158,41 +158,42 @@ def test_two_at_once_agree(data):
     assert (folders[0] / "result").read_text() == "same"
 
 
-def test_where_the_data_cannot_be_written_the_cache_is_taken(data, tmp_path):
+def test_the_cache_is_used_if_the_data_folder_is_read_only(data, tmp_path):
     (data / "prepared").write_text("a file in the way")
     made = prepare("squares", [data / "source"], Maker())
     assert made.parent == tmp_path / "cache" / "leaflearn" / "prepared"
     assert prepare("squares", [data / "source"], refuse) == made
 
 
-def test_where_nothing_can_be_written_one_sentence_says_so(data, tmp_path):
+def test_read_only_folders_end_in_one_sentence(data, tmp_path):
     (data / "prepared").write_text("a file in the way")
     (tmp_path / "cache").write_text("a file in the way")
     with pytest.raises(PermissionError) as caught:
         prepare("squares", [data / "source"], refuse)
     assert str(caught.value) == (
-        f"Cannot write into '{data}' nor into the cache '{tmp_path}/cache/leaflearn'; make one of them writable "
-        "(XDG_CACHE_HOME moves the cache, on Linux)."
+        f"Cannot write into '{data}' or into the cache '{tmp_path}/cache/leaflearn'; make one of "
+        f"them writable "
+        "(on Linux, XDG_CACHE_HOME sets the cache)."
     )
 
 
 class TestFingerprint:
-    def test_it_stays(self, data):
-        assert fingerprint([data / "source"]) == fingerprint([data / "source"])
+    def test_it_is_constant(self, data):
+        assert fingerprint_files([data / "source"]) == fingerprint_files([data / "source"])
 
     def test_size_time_and_name_count(self, data):
-        seen = {fingerprint([data / "source"])}
+        seen = {fingerprint_files([data / "source"])}
         os.utime(data / "source", ns=(0, 1))
-        seen.add(fingerprint([data / "source"]))
+        seen.add(fingerprint_files([data / "source"]))
         change(data / "source")
         os.utime(data / "source", ns=(0, 1))
-        seen.add(fingerprint([data / "source"]))
+        seen.add(fingerprint_files([data / "source"]))
         (data / "source").rename(data / "other")
-        seen.add(fingerprint([data / "other"]))
+        seen.add(fingerprint_files([data / "other"]))
         assert len(seen) == 4
 
     def test_the_files_of_a_folder_count(self, data):
-        before = fingerprint([data])
-        assert before == fingerprint([data / "source"])
+        before = fingerprint_files([data])
+        assert before == fingerprint_files([data / "source"])
         (data / "more").write_text("")
-        assert fingerprint([data]) != before
+        assert fingerprint_files([data]) != before

@@ -1,4 +1,4 @@
-"""The data folder is found, and what is missing or wrong in it is named."""
+"""The data folder is found, and missing or wrong files are named."""
 
 import hashlib
 import sys
@@ -22,7 +22,7 @@ from leaflearn.benchmark.datasets.store import (
 RIGHT = "md5:" + hashlib.md5(b"meow").hexdigest()
 FILES = Files(
     "pets", "Pets, by A. Nimal", "CC0", by_hand="Draw some there.",
-    contents={"cats.csv": RIGHT, "dogs.csv": "sha256:0", "birds.csv": None, "pictures/": None},
+    contents={"cats.csv": RIGHT, "dogs.csv": "sha256:0", "birds.csv": None, "images/": None},
 )  # fmt: skip
 
 
@@ -36,16 +36,18 @@ def pets(tmp_path, monkeypatch):
 def fill(pets):
     for name in ("cats.csv", "dogs.csv", "birds.csv"):
         (pets / name).write_bytes(b"meow")
-    (pets / "pictures").mkdir()
-    (pets / "pictures" / "tom.png").write_bytes(b"")
+    (pets / "images").mkdir()
+    (pets / "images" / "tom.png").write_bytes(b"")
 
 
 class TestFolder:
-    def test_the_variable_names_it(self, monkeypatch):
+    def test_the_variable_sets_it(self, monkeypatch):
         monkeypatch.setenv("LEAFLEARN_DATA", "/some/where")
         assert data_folder() == Path("/some/where")
 
-    def test_the_variable_may_be_seen_from_home_or_from_here(self, monkeypatch, tmp_path):
+    def test_the_variable_may_be_relative_to_home_or_to_the_current_folder(
+        self, monkeypatch, tmp_path
+    ):
         monkeypatch.setenv("HOME", str(tmp_path))
         monkeypatch.setenv("LEAFLEARN_DATA", "~/data")
         assert data_folder() == tmp_path / "data"
@@ -54,7 +56,7 @@ class TestFolder:
         assert data_folder() == tmp_path / "data"
 
     @pytest.mark.parametrize("value", [None, ""])
-    def test_without_it_the_cache_is_taken(self, monkeypatch, value):
+    def test_the_default_is_the_cache(self, monkeypatch, value):
         monkeypatch.delenv("LEAFLEARN_DATA", raising=False)
         if value is not None:
             monkeypatch.setenv("LEAFLEARN_DATA", value)
@@ -70,7 +72,7 @@ class TestFolder:
             ("win32", {"LOCALAPPDATA": "/local"}, "/local/leaflearn"),
         ],
     )
-    def test_the_cache_is_where_the_system_wants_it(
+    def test_the_cache_follows_the_conventions_of_the_system(
         self, monkeypatch, platform, variables, expected
     ):
         for name in ("XDG_CACHE_HOME", "LOCALAPPDATA"):
@@ -83,7 +85,7 @@ class TestFolder:
 
 class TestFiles:
     def test_nothing_is_there(self, pets):
-        assert missing(FILES) == ["cats.csv", "dogs.csv", "birds.csv", "pictures/"]
+        assert missing(FILES) == ["cats.csv", "dogs.csv", "birds.csv", "images/"]
         assert set(verify(FILES).values()) == {"missing"}
 
     def test_all_are_there(self, pets):
@@ -94,22 +96,22 @@ class TestFiles:
             "cats.csv": "right",
             "dogs.csv": "wrong",
             "birds.csv": "there",
-            "pictures/": "there",
+            "images/": "there",
         }
 
-    def test_a_changed_byte_is_seen(self, pets):
+    def test_a_changed_byte_is_detected(self, pets):
         fill(pets)
         (pets / "cats.csv").write_bytes(b"meoW")
         assert verify(FILES)["cats.csv"] == "wrong"
 
     def test_an_empty_folder_and_one_in_the_place_of_a_file_are_missing(self, pets):
         fill(pets)
-        (pets / "pictures" / "tom.png").unlink()
+        (pets / "images" / "tom.png").unlink()
         (pets / "birds.csv").unlink()
         (pets / "birds.csv").mkdir()
-        assert missing(FILES) == ["birds.csv", "pictures/"]
+        assert missing(FILES) == ["birds.csv", "images/"]
 
-    def test_what_is_missing_is_said_with_what_to_do(self, pets):
+    def test_the_error_names_what_is_missing_and_what_to_do(self, pets):
         fill(pets)
         (pets / "birds.csv").unlink()
         with pytest.raises(MissingDataError) as caught:
@@ -142,7 +144,7 @@ class TestArchives:
         archives=("pets.zip", "pets/archive.zip"),
     )
 
-    def test_one_stands_in_the_place_of_the_contents(self, pets):
+    def test_one_replaces_the_contents(self, pets):
         zipfile.ZipFile(pets / "archive.zip", "w").close()
         assert missing(self.files) == []
         assert verify(self.files) == {"pets/archive.zip": "there"}
@@ -159,7 +161,7 @@ class TestArchives:
         assert verify(self.files) == {"cats.csv": "there"}
         assert locate(self.files) == pets
 
-    def test_one_that_is_no_archive_stands_for_nothing(self, pets):
+    def test_a_file_that_is_not_an_archive_replaces_nothing(self, pets):
         (pets / "archive.zip").write_text("<html>")
         assert missing(self.files) == ["cats.csv"]
         assert verify(self.files) == {"cats.csv": "missing"}
@@ -167,7 +169,7 @@ class TestArchives:
             locate(self.files)
         assert (
             str(caught.value)
-            == f"'{pets / 'archive.zip'}' is not a whole zip file; delete it and fetch it again."
+            == f"'{pets / 'archive.zip'}' is not a complete zip file; delete it and fetch it again."
         )
         (pets / "cats.csv").touch()
         assert locate(self.files) == pets
@@ -183,7 +185,7 @@ def test_checksums_of_files_larger_than_what_is_read_at_once(tmp_path, algorithm
     )
 
 
-def test_a_registered_data_set_takes_what_its_factory_takes_and_needs_no_description():
+def test_a_registered_data_set_has_the_arguments_of_its_factory():
     from leaflearn.benchmark.datasets.registry import DataSet
 
     silent = DataSet("silent", lambda *arguments, **options: (arguments, options))

@@ -1,4 +1,4 @@
-"""The stream of meta-batches: every row once an epoch, fresh groups each epoch, the same ones for the same seed, no domain in sight."""
+"""Meta-batches: every row once per epoch, new groups each epoch, reproducible, no domains."""
 
 import dataclasses
 import itertools
@@ -9,7 +9,7 @@ import torch
 
 from leaflearn.benchmark.datasets import DATASETS
 from leaflearn.benchmark.datasets.domains import Domain, DomainSet
-from leaflearn.benchmark.datasets.sources import Examples, Pictures
+from leaflearn.benchmark.datasets.sources import Examples, Images
 from leaflearn.benchmark.datasets.streaming import BilevelSampler
 from leaflearn.core.batches import Batches
 
@@ -45,7 +45,7 @@ def gather(sampler, number=0):
     )
 
 
-def test_an_epoch_deals_every_input_once_where_domains_share_them():
+def test_an_epoch_uses_every_shared_input_once():
     x, _, group, domain = gather(BilevelSampler(SHARED, groups_per_step=7))
     assert sorted(x) == list(range(103))
     assert np.bincount(group).tolist() == [4] * 25 + [3]  # 103 rows in groups of 4
@@ -59,7 +59,7 @@ def test_targets_are_those_of_the_groups_domain():
     assert set(domain) == {0, 1}
 
 
-def test_each_table_is_dealt_to_its_end_before_a_row_returns():
+def test_no_row_is_repeated_before_all_rows_of_its_table_are_used():
     x, y, _, _ = gather(BilevelSampler(APART))
     assert np.array_equal(x >= 1000, y == 1)
     for d in (0, 1):
@@ -79,19 +79,19 @@ def test_epochs_differ_and_can_be_drawn_in_any_order():
     assert set(first[2]).isdisjoint(second[2])  # a fresh group is a new group
 
 
-def test_with_replacement_rows_come_again():
+def test_rows_are_repeated_with_replacement():
     x, *_ = gather(BilevelSampler(SHARED, replacement=True))
     assert len(x) == 104
     assert len(set(x)) < 90
 
 
-def test_steps_are_counted_and_of_the_size_asked_for():
+def test_steps_are_counted_and_of_the_requested_size():
     sampler = BilevelSampler(SHARED, group_size=2, groups_per_step=10, groups_per_epoch=25)
     assert len(sampler) == 3
     assert [batches.n_groups for batches, _ in sampler.epoch(0)] == [10, 10, 5]
 
 
-def test_sources_without_end_give_the_domain_sets_own_number_of_groups():
+def test_unlimited_sources_have_the_default_number_of_groups():
     sampler = BilevelSampler(DATASETS["functions"](), groups_per_step=100)
     steps = list(sampler.epoch(0))
     assert [batches.n_groups for batches, _ in steps] == [100, 100, 50]
@@ -99,9 +99,9 @@ def test_sources_without_end_give_the_domain_sets_own_number_of_groups():
     assert steps[0][0].y.dtype == torch.float32
 
 
-def test_pictures_become_numbers_when_they_are_dealt():
-    pictures = Pictures(np.full((6, 3, 2, 2), 255, dtype=np.uint8))
-    table = Examples(pictures, np.zeros(6, dtype=np.int64))
+def test_images_become_numbers_when_they_are_drawn():
+    images = Images(np.full((6, 3, 2, 2), 255, dtype=np.uint8))
+    table = Examples(images, np.zeros(6, dtype=np.int64))
     data = DomainSet(
         "white", (Domain("a", table, table),), n_groups=1, group_size=1, classes=("x",)
     )
@@ -112,7 +112,7 @@ def test_pictures_become_numbers_when_they_are_dealt():
 
 
 @pytest.mark.parametrize("data", [SHARED, APART], ids=["shared", "apart"])
-def test_an_input_keeps_its_number_and_the_number_does_not_tell_the_domain(data):
+def test_an_input_keeps_its_number_and_the_number_does_not_reveal_the_domain(data):
     sampler, input_of = BilevelSampler(data, mixing=0.3), {}
     numbers, domains = [], []
     for batches, truth in itertools.chain(sampler.epoch(0), sampler.epoch(1)):
@@ -125,7 +125,7 @@ def test_an_input_keeps_its_number_and_the_number_does_not_tell_the_domain(data)
     assert abs(np.corrcoef(numbers, domains)[0, 1]) < 0.3
 
 
-def test_inputs_that_are_drawn_anew_have_no_number():
+def test_inputs_of_unlimited_sources_have_no_number():
     batches, _ = next(BilevelSampler(DATASETS["functions"]()).epoch(0))
     assert batches.index is None
 
@@ -140,7 +140,7 @@ OPPOSITE = dataclasses.replace(
 
 
 @pytest.mark.parametrize("data", [SHARED, OPPOSITE], ids=["shared", "apart"])
-def test_wrong_labels_stay_through_the_epochs_and_come_as_often_as_asked_for(data):
+def test_wrong_labels_are_the_same_in_all_epochs_and_as_frequent_as_requested(data):
     sampler, wrong = BilevelSampler(data, mixing=0.2, label_noise=0.2, random_state=1), {}
     for batches, truth in itertools.chain(*(sampler.epoch(number) for number in range(20))):
         keys = zip(batches.index.tolist(), truth.row_domain.tolist(), strict=True)
@@ -161,22 +161,22 @@ def test_noise_does_not_change_what_else_is_drawn():
     assert not np.array_equal(clean[1], noisy[1])
 
 
-def test_a_domain_that_never_comes_up_has_no_share_in_the_epoch():
+def test_a_domain_of_share_zero_does_not_count_in_the_epoch():
     data = dataclasses.replace(APART, shares=(1.0, 0.0))
     x, *_ = gather(BilevelSampler(data))
     assert sorted(x) == list(range(50))
 
 
-def test_what_cannot_be_is_refused_before_the_first_step():
+def test_invalid_options_are_refused_before_the_first_step():
     with pytest.raises(ValueError, match=r"^`mixing` is the probability"):
         BilevelSampler(SHARED, mixing=2)
     with pytest.raises(
-        ValueError, match=r"^`group_size` must be a whole number of at least 1; it is \(1, 4\)\.$"
+        ValueError, match=r"^`group_size` must be an integer of at least 1; it is \(1, 4\)\.$"
     ):
         BilevelSampler(SHARED, group_size=(1, 4))
 
 
-def test_the_truth_stays_outside_the_batches():
+def test_the_truth_is_not_in_the_batches():
     batches, _ = next(iter(BilevelSampler(SHARED).epoch(0)))
     assert type(batches) is Batches
     assert not {"domain", "truth", "label_sets"} & {
@@ -185,15 +185,15 @@ def test_the_truth_stays_outside_the_batches():
 
 
 @pytest.mark.parametrize("name", ["group_size", "groups_per_step", "groups_per_epoch"])
-def test_nothing_cannot_be_streamed(name):
+def test_empty_streams_are_refused(name):
     with pytest.raises(
-        ValueError, match=rf"^`{name}` must be a whole number of at least 1; it is 0\.$"
+        ValueError, match=rf"^`{name}` must be an integer of at least 1; it is 0\.$"
     ):
         BilevelSampler(SHARED, **{name: 0})
 
 
 @pytest.mark.parametrize("name", ["functions", "colored-digits"])
-def test_groups_that_are_not_redrawn_come_again_in_another_order(name):
+def test_groups_that_are_not_redrawn_are_repeated_in_another_order(name):
     sampler = BilevelSampler(DATASETS[name](), group_size=3, groups_per_step=50, redraw=False)
     seen = []
     for epoch in (0, 1):

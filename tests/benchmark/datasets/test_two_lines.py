@@ -1,4 +1,4 @@
-"""The cross of the paper's last appendix: the V and its mirror image explain single points as well, and pairs not."""
+"""The cross of the paper's last appendix: only pairs of points distinguish it from a V."""
 
 import numpy as np
 
@@ -12,13 +12,14 @@ def summed_error(group_size):
         two_lines(), n_groups=500, group_size=group_size, random_state=0
     )
     line, other = x[:, 0], 1 - x[:, 0]
+    # (N, 2)
     losses = np.stack(
         [(np.maximum(line, other) - y) ** 2, (np.minimum(line, other) - y) ** 2], axis=1
-    )  # (N, 2)
+    )
     return np.add.reduceat(losses, np.flatnonzero(np.diff(groups, prepend=-1))).min(1).sum()
 
 
-def test_single_points_cannot_tell_the_lines_from_a_v_and_pairs_can():
+def test_only_pairs_of_points_distinguish_the_lines_from_a_v():
     assert summed_error(group_size=1) < 1e-20
     assert summed_error(group_size=2) > 1
 

@@ -7,7 +7,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
 
 from leaflearn.benchmark.datasets.domains import Domain, DomainSet
-from leaflearn.benchmark.datasets.sources import Examples, Function, Pictures
+from leaflearn.benchmark.datasets.sources import Examples, Function, Images
 from leaflearn.benchmark.figures.sheet import draw_sheet
 from leaflearn.plot.style import FAINT, INK, PALETTE
 
@@ -142,9 +142,7 @@ def test_images_are_the_right_way_round_and_undistorted():
 def test_grey_images_kept_as_bytes():
     stored = np.full((3, 1, 8, 8), 51, dtype=np.uint8)
     image = (
-        draw_sheet(make_set((Pictures(stored), np.arange(3)), classes=tuple("abc")))
-        .axes[1]
-        .images[0]
+        draw_sheet(make_set((Images(stored), np.arange(3)), classes=tuple("abc"))).axes[1].images[0]
     )
     assert np.asarray(image.get_array()) == pytest.approx(np.full((8, 8), 0.2))
     assert image.get_clim() == (0.0, 1.0)  # not stretched to what is there

@@ -1,4 +1,4 @@
-"""Methods that learn all labels of a row at once learn also where labels are many and steps are large."""
+"""Methods for label sets also learn with many labels and large steps."""
 
 import numpy as np
 import pytest
@@ -36,7 +36,7 @@ def hierarchy(seed):
 
 
 @pytest.mark.parametrize("seed", [0, 1])
-def test_large_steps_with_many_labels_do_not_silence_the_network(seed):
+def test_large_steps_with_many_labels_do_not_deactivate_the_network(seed):
     domains = hierarchy(seed)
     sampler = BilevelSampler(domains, random_state=seed, group_size=2, groups_per_step=64)
     network, optimizer = (

@@ -36,7 +36,7 @@ def flat():
     )
 
 
-def pictures():
+def images():
     def network(n_outputs):
         return nn.Sequential(
             nn.Conv2d(3, 4, 3),
@@ -46,9 +46,7 @@ def pictures():
             nn.Linear(4 * 36, n_outputs),
         )
 
-    return Problem(
-        (3, 8, 8), N_CLASSES, True, 3, 10, 20, network, lambda n_rows: rows_of(pictures())
-    )
+    return Problem((3, 8, 8), N_CLASSES, True, 3, 10, 20, network, lambda n_rows: rows_of(images()))
 
 
 def rows_of(problem, n_rows=20, seed=0):
@@ -112,7 +110,7 @@ def test_the_allocation_learns_with_the_models():
     )
 
 
-def test_a_group_is_read_the_same_in_any_order_and_beside_any_other():
+def test_the_weights_of_a_group_depend_only_on_its_rows_in_any_order():
     method, (_, batches) = (
         prepared(lines()),
         two_lines(torch.Generator().manual_seed(0), n_groups=3),
@@ -126,8 +124,8 @@ def test_a_group_is_read_the_same_in_any_order_and_beside_any_other():
     assert torch.allclose(read.sum(-1), torch.ones(3))
 
 
-@pytest.mark.parametrize("problem", [flat, pictures])
-def test_every_model_answers_with_probabilities(problem):
+@pytest.mark.parametrize("problem", [flat, images])
+def test_every_model_predicts_probabilities(problem):
     method = prepared(problem(), n_contexts=2)
     numbers = method.update(rows_of(problem()))
     assert numbers["usage_0"] + numbers["usage_1"] == pytest.approx(1.0)
@@ -137,8 +135,8 @@ def test_every_model_answers_with_probabilities(problem):
     assert method.contexts(rows_of(problem())).shape == (5,)
 
 
-@pytest.mark.parametrize("problem", [flat, pictures])
-def test_a_run_goes_on_from_its_state_as_if_never_stopped(problem):
+@pytest.mark.parametrize("problem", [flat, images])
+def test_a_run_resumes_exactly_from_its_state(problem):
     whole, resumed = prepared(problem()), prepared(problem())
     whole.update(rows_of(problem()))
     resumed.load_state_dict(whole.state_dict())

@@ -1,4 +1,4 @@
-"""MAML: it learns a start worth starting from, its two orders are what a plain loop says they are, and bad groups are refused."""
+"""MAML: it learns a useful initialization, both orders equal a loop, bad groups are refused."""
 
 import math
 from collections.abc import Callable
@@ -53,7 +53,7 @@ def error(answer: Callable[[Tensor], Tensor], rows: Batches) -> float:
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_it_learns_a_start_from_which_a_new_sine_is_near(seed: int) -> None:
+def test_it_learns_an_initialization_that_adapts_to_a_new_sine(seed: int) -> None:
     method = prepared(seed, optimizer="adam", outer_learning_rate=0.005, inner_learning_rate=0.1)
     untrained = prepared(seed, inner_learning_rate=0.1)
     generator = torch.Generator().manual_seed(seed)
@@ -125,7 +125,7 @@ def ragged() -> Batches:
 @pytest.mark.parametrize(
     "batches", [sines(5, 4, torch.Generator().manual_seed(0)), ragged()], ids=["even", "ragged"]
 )
-def test_all_groups_at_once_are_one_group_after_the_other(order: int, batches: Batches) -> None:
+def test_a_batch_of_groups_equals_a_loop_over_groups(order: int, batches: Batches) -> None:
     method = prepared(order=order, inner_learning_rate=0.2, inner_steps=3)
     by_loop = looped_gradient(method, batches, create_graph=order == 2)
     for ours, theirs in zip(outer_gradient(method, batches), by_loop, strict=True):
@@ -141,7 +141,7 @@ def test_the_second_order_is_not_the_first() -> None:
     assert apart > 0.01 * sum(float(a.square().sum()) for a in first)
 
 
-def test_adapting_leaves_the_start_alone_and_later_learning_leaves_the_adapted_alone() -> None:
+def test_adapting_and_later_training_do_not_affect_each_other() -> None:
     method, rows = prepared(), sines(1, 20, torch.Generator().manual_seed(3))
     start = method.predict_each(rows.x)
     adapted = method.adapt(rows.x, rows.y)
@@ -153,7 +153,7 @@ def test_adapting_leaves_the_start_alone_and_later_learning_leaves_the_adapted_a
     assert torch.equal(adapted(rows.x), first)
 
 
-def test_an_answer_before_adapting_is_the_start_itself() -> None:
+def test_predictions_before_adapting_are_those_of_the_initialization() -> None:
     method, x = prepared(), torch.linspace(-1, 1, 7)[:, None]
     assert torch.equal(method.predict_each(x), method.network(x).detach()[:, None])
 
@@ -162,7 +162,8 @@ def test_a_group_of_one_row_is_refused() -> None:
     single = Batches(torch.zeros(3, 1), torch.zeros(3, 1), torch.tensor([0, 0, 1]))
     with pytest.raises(
         ValueError,
-        match=r"The smallest of 2 groups has 1 rows, but a meta-learner needs at least 2.*group_size=4",
+        match=r"The smallest of 2 groups has 1 rows, but a meta-learner needs at least "
+        r"2.*group_size=4",
     ):
         prepared().update(single)
 
@@ -170,14 +171,14 @@ def test_a_group_of_one_row_is_refused() -> None:
 def test_targets_of_a_wrong_shape_are_refused() -> None:
     with pytest.raises(
         ValueError,
-        match=r"2 inputs to adapt to came with targets of shape \(2,\), but \(2, 1\) was expected",
+        match=r"2 inputs to adapt to have targets of shape \(2,\), but \(2, 1\) was expected",
     ):
         prepared().adapt(torch.zeros(2, 1), torch.zeros(2))
     with pytest.raises(ValueError, match="There are no rows to adapt to"):
         prepared().adapt(torch.zeros(0, 1), torch.zeros(0, 1))
 
 
-def test_every_row_is_in_one_half_and_filled_up_rows_weigh_nothing() -> None:
+def test_every_row_is_in_one_half_and_padding_has_weight_zero() -> None:
     batches = ragged()
     parts = halve(batches)
     assert sorted([*parts.support.tolist(), *parts.query.tolist()]) == list(range(11))
@@ -188,8 +189,8 @@ def test_every_row_is_in_one_half_and_filled_up_rows_weigh_nothing() -> None:
     )
 
 
-def test_settings_that_cannot_be_are_refused() -> None:
-    with pytest.raises(ValueError, match="`order` is 3, but MAML is of order 1 or 2"):
+def test_invalid_settings_are_refused() -> None:
+    with pytest.raises(ValueError, match="`order` is 3, but must be 1 or 2"):
         make_method("maml", order=3)
     with pytest.raises(ValueError, match="`optimizer` is 'rmsprop'"):
         make_method("maml", optimizer="rmsprop")
@@ -204,7 +205,7 @@ def test_settings_that_cannot_be_are_refused() -> None:
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "sgd"])
-def test_a_saved_method_goes_on_as_if_nothing_had_been(optimizer: str) -> None:
+def test_a_saved_method_resumes_exactly(optimizer: str) -> None:
     generator = torch.Generator().manual_seed(0)
     stream = [sines(4, 4, generator) for _ in range(6)]
     whole, other = prepared(seed=0, optimizer=optimizer), prepared(seed=9, optimizer=optimizer)
@@ -216,5 +217,5 @@ def test_a_saved_method_goes_on_as_if_nothing_had_been(optimizer: str) -> None:
     assert torch.equal(whole.predict_each(stream[0].x), other.predict_each(stream[0].x))
 
 
-def test_it_is_told_nothing() -> None:
+def test_it_is_not_an_oracle() -> None:
     assert METHODS["maml"].sees == frozenset()

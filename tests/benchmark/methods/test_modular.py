@@ -1,4 +1,4 @@
-"""Modular meta-learning: it finds which modules a group is the sum of, learns such modules, and its search disturbs nothing."""
+"""Modular meta-learning: it learns modules and finds the modules of a group."""
 
 from itertools import combinations, combinations_with_replacement
 
@@ -7,15 +7,12 @@ import torch
 from torch import Tensor
 
 from leaflearn.benchmark.methods import METHODS, Problem, make_method
-from leaflearn.benchmark.methods.modular import Modular, Rows, anneal
+from leaflearn.benchmark.methods.modular import Modular, ModuleOutputs, anneal
 from leaflearn.core.batches import Batches
 from leaflearn.engines.networks import mlp
 
-BASES = (
-    torch.abs,
-    lambda x: torch.sin(3 * x),
-    lambda x: 1.0 - x,
-)  # the domains are the sums of two of them
+# the domains are the sums of two of them
+BASES = (torch.abs, lambda x: torch.sin(3 * x), lambda x: 1.0 - x)
 PAIRS = list(combinations(range(len(BASES)), 2))
 
 
@@ -58,7 +55,7 @@ class KnownModules:
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("structure", list(combinations_with_replacement(range(5), 2)))
-def test_of_known_modules_it_finds_the_right_ones(structure: tuple[int, int], seed: int) -> None:
+def test_it_finds_the_right_ones_of_known_modules(structure: tuple[int, int], seed: int) -> None:
     method, modules = prepared(seed), KnownModules()
     method.modules = modules  # type: ignore[assignment]
     x = torch.linspace(-2, 2, 9)[:, None]
@@ -67,22 +64,20 @@ def test_of_known_modules_it_finds_the_right_ones(structure: tuple[int, int], se
     torch.testing.assert_close(method.adapt(x, y)(x), y)
 
 
-def test_all_groups_are_searched_at_once_and_apart() -> None:
+def test_all_groups_are_searched_at_once_and_independently() -> None:
     batches, pair = sums(60, 4, torch.Generator().manual_seed(5))
-    rows = Rows(KnownModules()(batches.x), batches.y, batches.group, batches.n_groups)
+    rows = ModuleOutputs(KnownModules()(batches.x), batches.y, batches.group, batches.n_groups)
     last, best = anneal(rows, 2, torch.logspace(0, -4, 100), torch.Generator().manual_seed(0))
     right = torch.tensor(PAIRS)[pair]
-    assert (best.sort().values == right).all(
-        1
-    ).float().mean() > 0.9  # a search now and then ends where no single change helps
-    assert (last.sort().values == right).all(
-        1
-    ).float().mean() > 0.9  # cold at the end, so it stays with what it found
+    # a search now and then ends where no single change helps
+    assert (best.sort().values == right).all(1).float().mean() > 0.9
+    # cold at the end, so it stays with what it found
+    assert (last.sort().values == right).all(1).float().mean() > 0.9
 
 
-def test_a_hot_search_wanders_and_a_cold_one_does_not() -> None:
+def test_a_hot_search_accepts_worse_structures_and_a_cold_one_does_not() -> None:
     batches, _ = sums(60, 4, torch.Generator().manual_seed(5))
-    rows = Rows(KnownModules()(batches.x), batches.y, batches.group, batches.n_groups)
+    rows = ModuleOutputs(KnownModules()(batches.x), batches.y, batches.group, batches.n_groups)
     hot, cold = (
         float(
             rows.loss(
@@ -95,15 +90,14 @@ def test_a_hot_search_wanders_and_a_cold_one_does_not() -> None:
 
 
 def test_loss_of_a_group_is_the_mean_of_its_own_rows() -> None:
-    outputs = torch.tensor(
-        [[[0.0], [1.0], [2.0]], [[10.0], [20.0], [30.0]]]
-    )  # (2 modules, 3 rows, 1)
-    rows = Rows(outputs, torch.zeros(3, 1), torch.tensor([1, 0, 1]), 2)
+    # (2 modules, 3 rows, 1)
+    outputs = torch.tensor([[[0.0], [1.0], [2.0]], [[10.0], [20.0], [30.0]]])
+    rows = ModuleOutputs(outputs, torch.zeros(3, 1), torch.tensor([1, 0, 1]), 2)
     assert rows.loss(torch.tensor([[0, 1], [0, 0]])).tolist() == [21.0**2, (0.0 + 4.0**2) / 2]
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_it_learns_modules_whose_sums_beat_one_model(seed: int) -> None:
+def test_it_learns_modules_whose_sums_are_better_than_one_model(seed: int) -> None:
     method = prepared(seed, n_steps=200, learning_rate=0.01)
     generator = torch.Generator().manual_seed(seed)
     for _ in range(200):
@@ -117,29 +111,29 @@ def test_it_learns_modules_whose_sums_beat_one_model(seed: int) -> None:
     assert len(set(structures)) == len(PAIRS)  # every domain has a structure of its own
 
 
-def test_modules_learn_from_query_rows_alone() -> None:
+def test_modules_learn_from_query_rows_only() -> None:
     batches, _ = sums(8, 4, torch.Generator().manual_seed(0))
     is_query = torch.arange(len(batches.x)) % 4 >= 2
     silent = Batches(
         batches.x, torch.where(is_query[:, None], torch.zeros(()), batches.y), batches.group
     )
     method = prepared(n_modules=1)  # one structure only, so the support decides nothing
-    before, told = [p.detach().clone() for p in method.modules.parameters()], prepared(n_modules=1)
+    before, other = [p.detach().clone() for p in method.modules.parameters()], prepared(n_modules=1)
     other_support = Batches(
         batches.x, torch.where(is_query[:, None], torch.zeros(()), batches.y + 5), batches.group
     )
     method.update(silent)
-    told.update(other_support)
+    other.update(other_support)
     assert not all(
         torch.equal(a, b) for a, b in zip(before, method.modules.parameters(), strict=True)
     )
     assert all(
         torch.equal(a, b)
-        for a, b in zip(told.modules.parameters(), method.modules.parameters(), strict=True)
+        for a, b in zip(other.modules.parameters(), method.modules.parameters(), strict=True)
     )
 
 
-def test_asking_leaves_learning_as_it_is() -> None:
+def test_adapting_does_not_affect_training() -> None:
     asked, unasked = prepared(), prepared()
     generator = torch.Generator().manual_seed(0)
     for _ in range(3):
@@ -152,7 +146,7 @@ def test_asking_leaves_learning_as_it_is() -> None:
     assert torch.equal(adapted(batches.x), first)  # a snapshot: later learning does not change it
 
 
-def test_before_adapting_it_answers_the_mean_of_all_structures() -> None:
+def test_predictions_before_adapting_are_the_mean_of_all_structures() -> None:
     method, x = prepared(n_modules=3), torch.linspace(-1, 1, 5)[:, None]
     outputs = method.modules(x).detach()
     mean = torch.stack([outputs[i] + outputs[j] for i in range(3) for j in range(3)]).mean(0)
@@ -190,12 +184,12 @@ def test_a_group_of_one_row_and_a_rising_temperature_are_refused() -> None:
         prepared().update(Batches(torch.zeros(1, 1), torch.zeros(1, 1), torch.tensor([0])))
     with pytest.raises(
         ValueError,
-        match=r"The temperature falls from 0.1 to 1.0, but `hot` must be at least `cold`",
+        match=r"`hot` is 0.1 and `cold` is 1.0, but `hot` must be at least `cold`",
     ):
         make_method("modular", hot=0.1, cold=1.0)
 
 
-def test_a_saved_method_goes_on_as_if_nothing_had_been() -> None:
+def test_a_saved_method_resumes_exactly() -> None:
     generator = torch.Generator().manual_seed(0)
     stream = [sums(8, 4, generator)[0] for _ in range(6)]
     whole, other = prepared(seed=0), prepared(seed=9)
@@ -207,6 +201,6 @@ def test_a_saved_method_goes_on_as_if_nothing_had_been() -> None:
     assert torch.equal(whole.predict_each(stream[0].x), other.predict_each(stream[0].x))
 
 
-def test_it_is_told_nothing_and_claims_regression_alone() -> None:
+def test_it_is_not_an_oracle_and_supports_regression_only() -> None:
     assert METHODS["modular"].sees == frozenset()
     assert METHODS["modular"].claims == {"regression"}

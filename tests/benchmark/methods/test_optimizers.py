@@ -1,4 +1,4 @@
-"""The task's optimizer reaches every method, and slows down where it is asked to."""
+"""Every method uses the task's optimizer and its learning rate schedule."""
 
 from dataclasses import replace
 from functools import partial
@@ -10,7 +10,7 @@ from leaflearn.benchmark.datasets import DATASETS
 from leaflearn.benchmark.datasets.streaming import BilevelSampler
 from leaflearn.benchmark.methods import METHODS, describe, make_method
 from leaflearn.benchmark.methods.optimizers import adam, sgd
-from leaflearn.benchmark.methods.running import tell
+from leaflearn.benchmark.methods.running import make_oracle_info
 from leaflearn.engines.networks import mlp
 
 OWN = {"maml", "modular"}  # their optimizers are part of the method
@@ -36,11 +36,11 @@ def test_the_task_chooses_the_optimizer(name):
     assert [optimizer.defaults["betas"] for optimizer in method.optimizers()] == [(0.5, 0.999)]
 
 
-def test_the_learning_rate_falls_in_a_straight_line_to_zero():
+def test_the_learning_rate_decreases_linearly_to_zero():
     method, sampler = prepared("leaf", optimizer=partial(sgd, learning_rate=0.4), slows_down=True)
     rates = []
     for batches, truth in sampler.epoch(0):
-        method.update(batches, tell(method, truth))
+        method.update(batches, make_oracle_info(method, truth))
         rates.append(method.optimizer.param_groups[0]["lr"])
     steps = len(sampler)
     assert rates == pytest.approx([0.4 * (1 - step / steps) for step in range(steps)])

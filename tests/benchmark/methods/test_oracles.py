@@ -1,4 +1,4 @@
-"""Oracles reach the noise, the relatives of LEAF find two lines, and one model for all learns the mean."""
+"""Oracles reach the noise, LEAF and its variants find two lines, a pooled model learns the mean."""
 
 import numpy as np
 import pytest
@@ -43,24 +43,23 @@ def trained(name, domains, seed=0, n_epochs=15):
 
 
 @pytest.mark.parametrize("shared", [False, True])
-def test_told_the_domain_it_learns_each_function_down_to_the_noise(shared):
+def test_the_domain_oracle_learns_each_function_down_to_the_noise(shared):
     sampler = BilevelSampler(noisy_lines(), groups_per_step=16)
     problem = describe(sampler, lambda n_outputs: mlp(1, n_outputs, (16,)), 15, optimizer=QUICK)
     oracle = make_method("mtl-oracle", shared=shared)
     history = train(oracle, sampler, problem, 15)
-    assert (
-        max(method_errors(oracle, sampler.domains)["best"]) < NOISE / 2
-    )  # of the functions themselves
+    # of the functions themselves
+    assert max(method_errors(oracle, sampler.domains)["best"]) < NOISE / 2
     assert history[-1]["loss"] == pytest.approx(NOISE**2, rel=0.3)  # of rows with noise
 
 
-def test_told_all_labels_it_names_them_all():
+def test_the_label_oracle_predicts_all_labels():
     oracle = trained("mll-oracle", clusters())
     assert max(method_errors(oracle, clusters())["label set"]) < 0.02
 
 
 @pytest.mark.parametrize("name", ["leaf", "leaf-em", "leaf-extra", "leaf-annealed"])
-def test_groups_lead_to_the_lines_on_most_seeds(name):
+def test_leaf_finds_the_lines_on_most_seeds(name):
     worst = [
         max(method_errors(trained(name, noisy_lines(), seed), noisy_lines())["best"])
         for seed in range(4)
@@ -68,7 +67,7 @@ def test_groups_lead_to_the_lines_on_most_seeds(name):
     assert np.median(worst) < NOISE
 
 
-def test_without_groups_labels_of_their_own_part_the_domains_on_most_seeds():
+def test_different_labels_separate_the_domains_without_groups_on_most_seeds():
     worst = [
         max(method_errors(trained("em-single", clusters(), seed, n_epochs=40), clusters())["best"])
         for seed in range(5)
@@ -76,12 +75,12 @@ def test_without_groups_labels_of_their_own_part_the_domains_on_most_seeds():
     assert np.median(worst) < 0.1
 
 
-def test_one_model_for_all_learns_the_mean():
+def test_a_pooled_model_learns_the_mean():
     x = torch.linspace(-1, 1, 11)[:, None]
     answers = trained("erm", noisy_lines()).predict_each(x)
     assert answers.shape == (11, 1, 1)
     assert answers.abs().mean() < 0.15  # up and down cancel
 
 
-def test_the_best_labels_of_one_model_are_those_of_the_domains():
+def test_the_top_labels_of_a_pooled_model_are_those_of_the_domains():
     assert max(method_errors(trained("erm-top-k", clusters()), clusters())["label set"]) < 0.02

@@ -1,4 +1,4 @@
-"""PseudoLabel: missing labels are filled from the network's confidence, given ones are never lost."""
+"""PseudoLabel: missing labels are filled by confidence, and given labels are never lost."""
 
 import dataclasses
 from functools import partial
@@ -12,12 +12,12 @@ from leaflearn.benchmark.datasets.sources import Examples
 from leaflearn.benchmark.datasets.streaming import BilevelSampler
 from leaflearn.benchmark.evaluation import label_set_errors
 from leaflearn.benchmark.methods import describe, make_method, train
+from leaflearn.benchmark.methods.label_sets import fill
 from leaflearn.benchmark.methods.optimizers import sgd
-from leaflearn.benchmark.methods.pseudo_label import fill
 from leaflearn.core.batches import Batches
 from leaflearn.engines.networks import mlp
 
-N_CLUSTERS = 6  # in a ring: one domain tells clusters apart, the other their halves of the ring
+N_CLUSTERS = 6  # in a ring: one domain labels clusters, the other halves of the ring
 CLASSES = ("a", "b", "c", "d", "e", "f", "near", "far")
 
 
@@ -55,13 +55,13 @@ def two_domains(seed):
 
 def learn_epoch(method, x, y, rows):
     for index in rows.split(40):
-        told = method.update(Batches(x[index], y[index], torch.arange(len(index)), index=index))
+        numbers = method.update(Batches(x[index], y[index], torch.arange(len(index)), index=index))
     method.end_epoch()
-    return told
+    return numbers
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_missing_labels_are_filled_where_inputs_tell_them(seed):
+def test_missing_labels_are_filled_from_informative_inputs(seed):
     x, y, given = one_label_each(seed)
     method = make_method("pseudo-label")
     method.prepare(problem_of(x))
@@ -79,7 +79,7 @@ def test_missing_labels_are_filled_where_inputs_tell_them(seed):
     assert (method.label_sets().sum(1) == 2).all()
 
 
-def test_the_answers_are_the_labels_of_both_domains():
+def test_the_predictions_are_the_labels_of_both_domains():
     domains = two_domains(3)
     sampler = BilevelSampler(domains, groups_per_step=40)
     problem = describe(
@@ -98,7 +98,7 @@ def test_the_answers_are_the_labels_of_both_domains():
     )
 
 
-def test_labels_that_were_ever_given_stay_even_if_there_are_too_many():
+def test_all_given_labels_are_kept_even_if_there_are_too_many():
     x, _, _ = one_label_each(0)
     method = make_method("pseudo-label")
     method.prepare(problem_of(x))
@@ -109,7 +109,7 @@ def test_labels_that_were_ever_given_stay_even_if_there_are_too_many():
     assert (method.label_sets().sum(1) == 3).all()
 
 
-def test_only_inputs_that_were_seen_are_labelled_anew():
+def test_only_inputs_of_the_epoch_are_labelled_again():
     x, y, _ = one_label_each(0)
     method = make_method("pseudo-label", warm_up=0)
     method.prepare(problem_of(x))
@@ -120,16 +120,15 @@ def test_only_inputs_that_were_seen_are_labelled_anew():
     assert (method.label_sets()[:200] != before[:200]).any()
 
 
-def test_a_method_goes_on_from_its_state():
+def test_a_method_resumes_from_its_state():
     x, y, _ = one_label_each(0)
     rows = torch.arange(len(x))
     first, second = make_method("pseudo-label", warm_up=0), make_method("pseudo-label", warm_up=0)
     first.prepare(problem_of(x))
     second.prepare(dataclasses.replace(problem_of(x), seed=1))
     learn_epoch(first, x, y[:, 0], rows)
-    first.update(
-        Batches(x[:40], y[:40, 1], rows[:40], index=rows[:40])
-    )  # in the middle of an epoch
+    # in the middle of an epoch
+    first.update(Batches(x[:40], y[:40, 1], rows[:40], index=rows[:40]))
     second.load_state_dict(first.state_dict())
     for method in (first, second):
         learn_epoch(method, x, y[:, 0], rows[40:])
@@ -137,16 +136,15 @@ def test_a_method_goes_on_from_its_state():
     assert torch.equal(first.predict_each(x), second.predict_each(x))
 
 
-def test_labels_drawn_at_random_stay_until_the_warm_up_is_over():
+def test_random_labels_are_kept_during_the_warm_up():
     x, y, _ = one_label_each(0)
     method, rows = make_method("pseudo-label"), torch.arange(len(x))
     method.prepare(dataclasses.replace(problem_of(x), n_steps=36))  # four epochs of nine steps
     learn_epoch(method, x, y[:, 0], rows)
     at_first = method.label_sets()
     assert learn_epoch(method, x, y[:, 0], rows)["changed"] == 1.0
-    assert not torch.equal(
-        method.label_sets(), at_first
-    )  # half of the run is over, and the labels are chosen for the first time
+    # half of the run is over, and the labels are chosen for the first time
+    assert not torch.equal(method.label_sets(), at_first)
     other = make_method("pseudo-label", warm_up=0.9)
     other.prepare(dataclasses.replace(problem_of(x), n_steps=36))
     for _ in range(3):
@@ -158,10 +156,10 @@ def test_fill_takes_no_more_labels_than_there_are():
     assert fill(torch.zeros(1, 2, dtype=torch.bool), torch.zeros(1, 2), n_labels=3).all()
 
 
-def test_inputs_that_are_drawn_anew_are_refused():
+def test_inputs_of_unlimited_sources_are_refused():
     problem = dataclasses.replace(problem_of(torch.zeros(3, 2)), n_rows=None)
     with pytest.raises(
         ValueError,
-        match=r"^pseudo-label remembers .*; choose a data set with a fixed training set\.$",
+        match=r"^pseudo-label stores .*; choose a data set with a fixed training set\.$",
     ):
         make_method("pseudo-label").prepare(problem)

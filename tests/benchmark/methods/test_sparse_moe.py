@@ -7,7 +7,7 @@ from torch import nn
 
 from leaflearn.benchmark.methods import Problem, make_method
 from leaflearn.benchmark.methods.optimizers import sgd
-from leaflearn.benchmark.methods.sparse_moe import join, keep_top_1
+from leaflearn.benchmark.methods.sparse_moe import append_targets, keep_top_1
 from leaflearn.core.batches import Batches
 from leaflearn.engines.networks import mlp
 
@@ -41,7 +41,7 @@ def flat(n_domains=3):
     )
 
 
-def pictures(n_domains=2):
+def images(n_domains=2):
     def network(n_outputs):
         return nn.Sequential(
             nn.Conv2d(3, 4, 3),
@@ -52,7 +52,7 @@ def pictures(n_domains=2):
         )
 
     return Problem(
-        (3, 8, 8), N_CLASSES, True, n_domains, 10, 20, network, lambda n_rows: rows_of(pictures())
+        (3, 8, 8), N_CLASSES, True, n_domains, 10, 20, network, lambda n_rows: rows_of(images())
     )
 
 
@@ -67,7 +67,7 @@ def rows_of(problem, n_rows=20, seed=0):
 
 
 def two_regions(n_rows, generator):
-    """Left and right of zero, each with a line of its own; y takes the same values on both sides, so it does not give the side away."""
+    """Different lines left and right of zero; y has the same values on both sides."""
     side = torch.randint(2, (n_rows,), generator=generator)
     x = (2.0 * side - 1)[:, None] * (1 + torch.rand(n_rows, 1, generator=generator))
     return side, Batches(x, 2 * x.abs() - 3, torch.arange(n_rows))
@@ -83,7 +83,7 @@ def gate_gradients(method):
     return [parameter.grad for parameter in method.gate.parameters()]
 
 
-@pytest.mark.parametrize("problem", [line, flat, pictures])
+@pytest.mark.parametrize("problem", [line, flat, images])
 def test_the_printed_gate_has_no_gradient_at_all(problem):
     method = prepared(problem())
     for seed in range(3):
@@ -93,8 +93,8 @@ def test_the_printed_gate_has_no_gradient_at_all(problem):
         )
 
 
-@pytest.mark.parametrize("problem", [line, flat, pictures])
-def test_the_switch_gate_has_a_gradient_even_where_balance_is_not_asked_for(problem):
+@pytest.mark.parametrize("problem", [line, flat, images])
+def test_the_switch_gate_has_a_gradient_even_without_the_balance_penalty(problem):
     method = prepared(problem(), gate="switch", balance=0.0)
     method.update(rows_of(problem()))
     assert all(gradient.any() for gradient in gate_gradients(method))
@@ -107,7 +107,7 @@ def test_the_experts_of_the_printed_gate_learn():
     assert sum(losses[-10:]) < 0.8 * sum(losses[:10])
 
 
-def test_the_switch_gate_parts_two_regions_in_most_runs():
+def test_the_switch_gate_separates_two_regions_in_most_runs():
     assert sum(parting(seed) > 0.95 for seed in range(3)) >= 2
 
 
@@ -126,9 +126,8 @@ def test_an_expert_learns_from_its_own_rows_only(gate):
     method = prepared(replace(line(), optimizer=partial(sgd, learning_rate=0.0)), gate=gate)
     nn.init.zeros_(method.gate.noise.weight)
     with torch.no_grad():
-        method.gate.clean.weight.copy_(
-            torch.tensor([[1e3, 0.0], [-1e3, 0.0]])
-        )  # the side decides, whatever the noise
+        # the side decides, whatever the noise
+        method.gate.clean.weight.copy_(torch.tensor([[1e3, 0.0], [-1e3, 0.0]]))
     batches = Batches(torch.ones(6, 1), torch.ones(6, 1), torch.arange(6))
     numbers = method.update(batches)
     first, second = method.models.parameters()[0].grad
@@ -137,7 +136,7 @@ def test_an_expert_learns_from_its_own_rows_only(gate):
     assert (numbers["usage_0"], numbers["usage_1"]) == (1.0, 0.0)
 
 
-def test_top_1_keeps_one_expert_a_row_even_among_equals():
+def test_top_1_keeps_one_expert_per_row_even_in_ties():
     logits = torch.tensor([[0.0, 2.0, 1.0], [1.0, 1.0, 1.0], [-3.0, -2.0, -2.0]])
     kept = keep_top_1(logits)
     assert torch.isfinite(kept).sum(-1).tolist() == [1, 1, 1]
@@ -145,7 +144,7 @@ def test_top_1_keeps_one_expert_a_row_even_among_equals():
     assert torch.softmax(kept, -1).sum(-1).tolist() == [1.0, 1.0, 1.0]
 
 
-def test_noise_reroutes_rows_while_learning_but_not_when_asked():
+def test_noise_reroutes_rows_in_training_only():
     method = prepared(line())
     joined = torch.ones(200, 2)
     noisy = method.gate(joined, method.generator).argmax(-1)
@@ -160,12 +159,12 @@ def test_noise_reroutes_rows_while_learning_but_not_when_asked():
     )
 
 
-def test_labels_become_planes_of_a_picture_and_columns_of_a_table():
-    planes = join(torch.zeros(2, 3, 8, 8), torch.tensor([4, 1]), N_CLASSES)
+def test_labels_become_planes_of_an_image_and_columns_of_a_table():
+    planes = append_targets(torch.zeros(2, 3, 8, 8), torch.tensor([4, 1]), N_CLASSES)
     assert planes.shape == (2, 8, 8, 8)
     assert planes[0, 3 + 4].unique().tolist() == [1.0]
     assert planes[0].sum() == 64
-    assert join(torch.zeros(2, 3), torch.tensor([4, 1]), N_CLASSES)[1].tolist() == [
+    assert append_targets(torch.zeros(2, 3), torch.tensor([4, 1]), N_CLASSES)[1].tolist() == [
         0,
         0,
         0,
@@ -175,12 +174,14 @@ def test_labels_become_planes_of_a_picture_and_columns_of_a_table():
         0,
         0,
     ]
-    assert join(torch.zeros(1, 1), torch.tensor([[7.0, 8.0]])).tolist() == [[0.0, 7.0, 8.0]]
+    assert append_targets(torch.zeros(1, 1), torch.tensor([[7.0, 8.0]])).tolist() == [
+        [0.0, 7.0, 8.0]
+    ]
 
 
 @pytest.mark.parametrize("hidden", [0, 6])
-@pytest.mark.parametrize(("problem", "n_domains"), [(flat, 3), (pictures, 2)])
-def test_every_expert_answers_with_probabilities(problem, n_domains, hidden):
+@pytest.mark.parametrize(("problem", "n_domains"), [(flat, 3), (images, 2)])
+def test_every_expert_predicts_probabilities(problem, n_domains, hidden):
     method = prepared(problem(), gate="switch", hidden=hidden)
     method.update(rows_of(problem()))
     answers = method.predict_each(rows_of(problem(), 7).x)
@@ -189,8 +190,8 @@ def test_every_expert_answers_with_probabilities(problem, n_domains, hidden):
 
 
 @pytest.mark.parametrize("gate", ["paper", "switch"])
-@pytest.mark.parametrize("problem", [flat, pictures])
-def test_a_run_goes_on_from_its_state_as_if_never_stopped(problem, gate):
+@pytest.mark.parametrize("problem", [flat, images])
+def test_a_run_resumes_exactly_from_its_state(problem, gate):
     whole, resumed = prepared(problem(), gate=gate), prepared(problem(), gate=gate)
     whole.update(rows_of(problem()))
     resumed.load_state_dict(whole.state_dict())
@@ -205,6 +206,6 @@ def test_a_run_goes_on_from_its_state_as_if_never_stopped(problem, gate):
 def test_an_unknown_gate_is_refused():
     with pytest.raises(
         ValueError,
-        match=r"`gate` is 'soft'; choose 'paper', which is as printed, or 'switch', which can learn.",
+        match=r"`gate` is 'soft'; choose 'paper', as printed, or 'switch', which can learn.",
     ):
         make_method("sparse-moe", gate="soft")

@@ -1,4 +1,4 @@
-"""Benchmarks with known domains: one file each, and one table of their names.
+"""Benchmarks with known domains, and the table of their names.
 
 Examples
 --------
@@ -7,18 +7,17 @@ Examples
 """
 
 from leaflearn.benchmark.datasets.cifar100_hierarchy import cifar100_hierarchy
-from leaflearn.benchmark.datasets.colored_digits import colored_digits
-from leaflearn.benchmark.datasets.colored_mnist import colored_mnist
-from leaflearn.benchmark.datasets.digit_stand_ins import (
+from leaflearn.benchmark.datasets.colored_digits import (
+    colored_digits,
     digits_hierarchy,
     digits_opposite,
     digits_parallel,
 )
-from leaflearn.benchmark.datasets.fashion_opposite import fashion_opposite
-from leaflearn.benchmark.datasets.fashion_parallel import fashion_parallel
+from leaflearn.benchmark.datasets.colored_mnist import colored_mnist
+from leaflearn.benchmark.datasets.fashion import fashion_opposite, fashion_parallel
 from leaflearn.benchmark.datasets.functions import functions
 from leaflearn.benchmark.datasets.gas_mixtures import gas_mixtures
-from leaflearn.benchmark.datasets.gas_simulated import gas_simulated
+from leaflearn.benchmark.datasets.gas_simulator import gas_simulated
 from leaflearn.benchmark.datasets.registry import DATASETS, DataSet, register
 from leaflearn.benchmark.datasets.store import DataError, MissingDataError, data_folder
 from leaflearn.benchmark.datasets.two_lines import two_lines

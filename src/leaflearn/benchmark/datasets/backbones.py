@@ -1,7 +1,7 @@
-"""Frozen backbones: networks that somebody trained on other pictures, whose last layer but one describes ours.
+"""Frozen backbones: networks pretrained on other images, whose penultimate layer gives features.
 
-The features of a picture are worked out once and kept. The folder that keeps them is named after the backbone, the size at which it looks
-at pictures and the checksum of its weights, so that features of two networks are never mixed up.
+Features are computed once and cached. The name of the cache folder contains the backbone, its input
+size and the checksum of its weights, so that features of different networks cannot be confused.
 """
 
 from __future__ import annotations
@@ -22,33 +22,32 @@ from leaflearn.benchmark.datasets.prepared import prepare
 from leaflearn.benchmark.datasets.store import DataError
 from leaflearn.progress import progress_bar
 
-if TYPE_CHECKING:  # it takes seconds to import, so that only what works with it does
+if TYPE_CHECKING:  # slow to import
     import torch
 
-VERSION = 1  # of the prepared features: raise it when what is made changes
-BATCH = 50  # pictures; 250 at once take twice as long
+VERSION = 1  # of the prepared features; increase it when `_compute` changes
+BATCH = 50  # images; batches of 250 take twice as long
 FILE = "features.npy"
 EXTRA = 'pip install "leaflearn[features]"'
 
-Network = Callable[
-    ["torch.Tensor"], "torch.Tensor"
-]  # bytes (n, 3, height, width) in, features (n, n_features) out
+# bytes (n, 3, height, width) in, features (n, n_features) out
+Network = Callable[["torch.Tensor"], "torch.Tensor"]
 
 
 @dataclass(frozen=True)
 class Backbone:
-    """A trained network without its last layer.
+    """A pretrained network without its last layer.
 
     Parameters
     ----------
     size
-        Pixels along each side of what it looks at; pictures are scaled to that.
+        Side length in pixels that images are scaled to.
     n_features
-        How many numbers describe a picture.
+        Features per image.
     weights
-        Finds the file of its weights, or says in a `DataError` what to install.
+        Returns the file of weights, or raises a `DataError` that says what to install.
     build
-        Makes the network from that file; it takes pictures as bytes and does their preprocessing itself.
+        Builds the network from that file; it takes images as bytes and includes the preprocessing.
 
     Examples
     --------
@@ -62,38 +61,39 @@ class Backbone:
     build: Callable[[Path], Network]
 
 
-def features(
-    pictures: NDArray[np.uint8], backbone: str, name: str, sources: Sequence[Path]
+def compute_features(
+    images: NDArray[np.uint8], backbone: str, name: str, sources: Sequence[Path]
 ) -> NDArray[np.float32]:
-    """What the backbone makes of each picture, float32 (N, n_features), mapped from a file that is made the first time.
+    """Compute the features of each image, float32 (N, n_features).
 
-    A picture's features do not depend on the pictures beside it. They may differ in the fifth decimal from one machine, or number of
-    threads, to another.
+    They are memory-mapped from a cached file. The features of an image do not depend on the other
+    images. They may differ in the fifth decimal between machines and numbers of threads.
 
     Parameters
     ----------
-    pictures
+    images
         Bytes (N, 3, height, width).
     backbone
         One of `BACKBONES`.
     name
-        What the pictures are called; different pictures need different names, or different sources.
+        Name of the images; different images need different names or different sources.
     sources
-        The files that they come from: when these change, the features are worked out anew.
+        The files of the images: the features are computed again when these change.
 
     Examples
     --------
     >>> import os, tempfile
     >>> from unittest.mock import patch
-    >>> grey = np.full((2, 3, 32, 32), 128, dtype=np.uint8)
+    >>> gray = np.full((2, 3, 32, 32), 128, dtype=np.uint8)
     >>> with tempfile.TemporaryDirectory() as folder, patch.dict(os.environ, LEAFLEARN_DATA=folder):
-    ...     features(grey, "efficientnet-lite0", "grey", sources=[]).shape
+    ...     compute_features(gray, "efficientnet-lite0", "gray", sources=[]).shape
     (2, 1280)
     """
     check_backbone(backbone)
-    if pictures.dtype != np.uint8 or pictures.ndim != 4 or pictures.shape[1] != 3:
+    if images.dtype != np.uint8 or images.ndim != 4 or images.shape[1] != 3:
         raise ValueError(
-            f"Pictures are bytes of shape (N, 3, height, width); this array is {pictures.dtype} of shape {pictures.shape}."
+            "`images` must be bytes of shape (N, 3, height, width); this array is "
+            f"{images.dtype} of shape {images.shape}."
         )
     chosen = BACKBONES[backbone]
     weights = chosen.weights()
@@ -101,7 +101,7 @@ def features(
     made = prepare(
         key,
         sources,
-        lambda into: _work_out(pictures, chosen, chosen.build(weights), into / FILE),
+        lambda into: _compute(images, chosen, chosen.build(weights), into / FILE),
         version=VERSION,
     )
     kept: NDArray[np.float32] = np.load(made / FILE, mmap_mode="r")
@@ -109,14 +109,14 @@ def features(
 
 
 def check_backbone(backbone: str) -> None:
-    """Is there a backbone of this name?
+    """Raise an error if there is no backbone with this name.
 
     Examples
     --------
-    >>> check_backbone("eyes")
+    >>> check_backbone("resnet")
     Traceback (most recent call last):
     ...
-    ValueError: `backbone` must be one of 'efficientnet-lite0', 'densenet121'; it is 'eyes'.
+    ValueError: `backbone` must be one of 'efficientnet-lite0', 'densenet121'; it is 'resnet'.
     """
     if backbone not in tuple(BACKBONES):
         raise ValueError(
@@ -124,22 +124,19 @@ def check_backbone(backbone: str) -> None:
         )
 
 
-def _work_out(
-    pictures: NDArray[np.uint8], backbone: Backbone, network: Network, path: Path
-) -> None:
+def _compute(images: NDArray[np.uint8], backbone: Backbone, network: Network, path: Path) -> None:
     import torch
 
-    n = len(pictures)
+    n = len(images)
     made = np.lib.format.open_memmap(
         path, mode="w+", dtype=np.float32, shape=(n, backbone.n_features)
     )
-    batch = torch.zeros(
-        (BATCH, *pictures.shape[1:]), dtype=torch.uint8
-    )  # always a full one: sums inside depend, a little, on its size
-    with torch.inference_mode(), progress_bar("working out features", total=n) as advance:
+    # always a full batch, because rounding depends on its size
+    batch = torch.zeros((BATCH, *images.shape[1:]), dtype=torch.uint8)
+    with torch.inference_mode(), progress_bar("computing features", total=n) as advance:
         for start in range(0, n, BATCH):
             stop = min(start + BATCH, n)
-            batch[: stop - start] = torch.from_numpy(np.array(pictures[start:stop]))
+            batch[: stop - start] = torch.from_numpy(np.array(images[start:stop]))
             made[start:stop] = network(batch)[: stop - start].numpy()
             advance(stop)
     made.flush()
@@ -151,12 +148,13 @@ def _checksum(path: Path) -> str:
 
 
 def _need(package: str, backbone: str, install: str) -> Any:
-    """The package, which is not among those that leaflearn always needs."""
+    """Import an optional dependency."""
     try:
         return importlib.import_module(package)
     except ImportError as error:
         raise DataError(
-            f"The backbone '{backbone}' needs the package '{package}', which is not here; install it with: {install}"
+            f"The backbone '{backbone}' needs the package '{package}', which is not installed; "
+            f"install it with: {install}"
         ) from error
 
 
@@ -164,17 +162,17 @@ def _read(weights: Path) -> dict[str, torch.Tensor]:
     import torch
 
     try:
-        read: dict[str, torch.Tensor] = torch.load(
-            weights, map_location="cpu", weights_only=True
-        )  # numbers only: no code in it is run
+        # runs no code from the file
+        read: dict[str, torch.Tensor] = torch.load(weights, map_location="cpu", weights_only=True)
     except (OSError, EOFError, RuntimeError, UnpicklingError, LookupError, ValueError) as error:
         raise DataError(
-            f"'{weights}' is not a whole file of weights; delete it and install or fetch it again."
+            f"'{weights}' is not a complete file of weights; delete it, then install or fetch it "
+            "again."
         ) from error
     return read
 
 
-# EfficientNet-Lite0, which is small, and whose weights come as a package
+# EfficientNet-Lite0, a small network whose weights are in a package
 
 
 def _efficientnet_lite0_weights() -> Path:
@@ -183,7 +181,7 @@ def _efficientnet_lite0_weights() -> Path:
 
 
 def _build_efficientnet_lite0(weights: Path) -> Network:
-    """It was trained on pictures less 127, divided by 128; of small pictures it sees more when they are enlarged."""
+    """Inputs are (image - 127) / 128, as in its training; small images are enlarged."""
     import torch
     from torch.nn import functional
 
@@ -191,15 +189,14 @@ def _build_efficientnet_lite0(weights: Path) -> Network:
         _need("efficientnet_lite_pytorch", "efficientnet-lite0", EXTRA),
         BACKBONES["efficientnet-lite0"].size,
     )
-    network = package.EfficientNet.from_name(
-        "efficientnet-lite0", image_size=size
-    )  # the size decides where it pads
+    # the size determines the padding
+    network = package.EfficientNet.from_name("efficientnet-lite0", image_size=size)
     network.load_state_dict(_read(weights))
-    network.eval().to(memory_format=torch.channels_last)  # which is twice as fast
+    network.eval().to(memory_format=torch.channels_last)  # twice as fast
 
-    def run(pictures: torch.Tensor) -> torch.Tensor:
+    def run(images: torch.Tensor) -> torch.Tensor:
         scaled = functional.interpolate(
-            pictures.float(), size=(size, size), mode="bilinear", align_corners=False
+            images.float(), size=(size, size), mode="bilinear", align_corners=False
         )
         maps = network.extract_features(
             ((scaled - 127) / 128).contiguous(memory_format=torch.channels_last)
@@ -210,7 +207,7 @@ def _build_efficientnet_lite0(weights: Path) -> Network:
     return run
 
 
-# DenseNet-121, the paper's, where torchvision is installed
+# DenseNet-121, which the paper uses; needs torchvision
 
 
 def _densenet121_weights() -> Path:
@@ -228,13 +225,14 @@ def _densenet121_weights() -> Path:
             )
         except (OSError, RuntimeError) as error:
             raise DataError(
-                f"Cannot fetch the weights of 'densenet121' ({error}); put what is at {address} to '{path}'."
+                f"Cannot fetch the weights of 'densenet121' ({error}); "
+                f"download {address} and save it as '{path}'."
             ) from error
     return path
 
 
 def _build_densenet121(weights: Path) -> Network:
-    """With its own preprocessing, which scales to 256 pixels and takes the middle 224."""
+    """With its own preprocessing: scaled to 256 pixels and cropped to the central 224."""
     from torch.nn import functional
 
     models = _need("torchvision", "densenet121", "pip install torchvision").models
@@ -243,13 +241,14 @@ def _build_densenet121(weights: Path) -> Network:
         models.DenseNet121_Weights.DEFAULT.transforms(),
     )
     read = _read(weights)
+    # names of older versions
     network.load_state_dict(
         {re.sub(r"\.(norm|conv)\.(\d)\.", r".\1\2.", name): values for name, values in read.items()}
-    )  # old names
+    )
     network.eval()
 
-    def run(pictures: torch.Tensor) -> torch.Tensor:
-        maps = functional.relu(network.features(preprocess(pictures)))
+    def run(images: torch.Tensor) -> torch.Tensor:
+        maps = functional.relu(network.features(preprocess(images)))
         return functional.adaptive_avg_pool2d(maps, 1).flatten(1)  #            (n, 1024)
 
     return run

@@ -1,4 +1,4 @@
-"""Colored MNIST: every handwritten digit is painted in one of eight colours, and called now by its digit and now by its colour."""
+"""Colored MNIST: handwritten digits in eight colors, labelled by digit or by color."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from pathlib import Path
 
 import numpy as np
 
+from leaflearn.benchmark.datasets.colored_digits import CLASSES, COLORS, DIGITS, paint
 from leaflearn.benchmark.datasets.domains import Domain, DomainSet
-from leaflearn.benchmark.datasets.painting import CLASSES, COLORS, DIGITS, paint
 from leaflearn.benchmark.datasets.registry import register
-from leaflearn.benchmark.datasets.sources import Array, Examples, Pictures
+from leaflearn.benchmark.datasets.sources import Array, Examples, Images
 from leaflearn.benchmark.datasets.store import DataError, Files, RemoteFile, locate
 
-ADDRESS = "https://ossci-datasets.s3.amazonaws.com/mnist/"  # the copy that PyTorch keeps; the authors' own page asks for a password
+# PyTorch's copy; the authors' own page asks for a password
+ADDRESS = "https://ossci-datasets.s3.amazonaws.com/mnist/"
 KNOWN = {  # size in bytes and checksum, as published
     "train-images-idx3-ubyte.gz": (9912422, "md5:f68b3c2dcbeaaa9fbdd348bbdeb94873"),
     "train-labels-idx1-ubyte.gz": (28881, "md5:d53e105ee54ea40749a09fcbcd1e9432"),
@@ -31,16 +32,16 @@ MNIST = Files(
     ),
     by_hand=f"Put the four files {', '.join(KNOWN)} there.",
 )
-SEED = 0  # of the colours, which are part of the data
-IMAGES, LABELS = 0x0803, 0x0801  # how files of this format begin: bytes, in three dimensions or one
+SEED = 0  # of the colors, which are part of the data
+IMAGES, LABELS = 0x0803, 0x0801  # first number of a file of bytes in three dimensions, in one
 
 
 @register("colored-mnist", files=MNIST)
 def colored_mnist() -> DomainSet:
-    """Handwritten digits (3, 28, 28) in eight colours, called by their digit or by their colour.
+    """Handwritten digits (3, 28, 28) in eight colors, labelled by digit or by color.
 
-    There are 60,000 training and 10,000 test pictures. The colour of a picture is drawn once and stays. By default 60,000 groups of one are
-    drawn, one epoch of the paper's ten.
+    There are 60,000 training and 10,000 test images. The color of an image is fixed. The default
+    sample has 60,000 groups of one, which is one of the paper's ten epochs.
 
     Examples
     --------
@@ -60,7 +61,7 @@ def colored_mnist() -> DomainSet:
 
 
 def load_digits(part: str) -> tuple[Array, Array]:
-    """Grey images (N, 28, 28) as bytes, and their digits (N,), of the part `"train"` or `"t10k"`.
+    """Load gray images (N, 28, 28) as bytes and their digits (N,), of `"train"` or `"t10k"`.
 
     Examples
     --------
@@ -75,13 +76,16 @@ def load_digits(part: str) -> tuple[Array, Array]:
     )
     if len(images) != len(digits):
         raise DataError(
-            f"MNIST's part '{part}' has {len(images)} pictures and {len(digits)} labels in '{folder}'; fetch the files again."
+            f"MNIST's part '{part}' has {len(images)} images and {len(digits)} labels in "
+            f"'{folder}'; delete the files and fetch them again."
         )
     return images, digits
 
 
 def read_idx(path: Path, magic: int) -> Array:
-    """The array of bytes in a gzipped IDX file: the number `magic`, one number for each dimension, the bytes.
+    """Read the array of bytes in a gzipped IDX file.
+
+    The file holds the number `magic`, one number per dimension, and the bytes.
 
     Examples
     --------
@@ -100,14 +104,14 @@ def read_idx(path: Path, magic: int) -> Array:
         or content.size != np.prod(header[1:], dtype=np.int64)
     ):
         raise DataError(
-            f"'{path}' is not the IDX file that it should be; delete it and fetch it again."
+            f"'{path}' is not an IDX file of this data set; delete it and fetch it again."
         )
     return content.reshape(header[1:])
 
 
 def _color(
     images: Array, digits: Array, generator: np.random.Generator
-) -> tuple[Pictures, tuple[Array, Array]]:
-    """Painted pictures, and both answers to each."""
+) -> tuple[Images, tuple[Array, Array]]:
+    """Colored images, and both labels of each."""
     color = generator.integers(len(COLORS), size=len(images))  #                              (N,)
-    return Pictures(paint(images, color)), (digits.astype(np.int64), len(DIGITS) + color)
+    return Images(paint(images, color)), (digits.astype(np.int64), len(DIGITS) + color)

@@ -1,10 +1,11 @@
-"""Domains: where the examples of a benchmark come from, and the truth that no learner may see.
+"""Domains: the sources of a benchmark's examples, and the truth that learners must not see.
 
-A domain is a pair of an input distribution and a target function (Section 2.1 of the paper); its `train` source draws examples from the
-pair, its `test` examples measure who has learnt the function. A `DomainSet` adds how often each domain comes up (Q in the paper).
+A domain is a pair of an input distribution and a target function (Section 2.1 of the paper). Its
+`train` source draws examples from the pair; its `test` examples measure how well the function was
+learned. A `DomainSet` adds the probability of each domain (Q in the paper).
 
-The truth firewall: which group came from which domain is kept in a `Truth`, an object of its own beside the examples. Nothing that a
-learner takes has a field for it; only evaluation, and learners that are called oracles, are ever handed one.
+The domain of each group is stored in a `Truth`, separate from the examples. The inputs of a learner
+have no field for it; only evaluation, and learners that are called oracles, receive one.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from leaflearn.benchmark.datasets.sources import Array, Examples, Source
 
 @dataclass(frozen=True, eq=False)
 class Domain:
-    """One hidden truth of a benchmark: its name, the source of its training examples, and its test examples.
+    """One domain of a benchmark: a name, a source of training examples, and test examples.
 
     Examples
     --------
@@ -37,26 +38,27 @@ class Domain:
 
 @dataclass(frozen=True, eq=False)
 class DomainSet:
-    """Domains that conflict, and how often each of them comes up.
+    """Conflicting domains with their probabilities.
 
     Parameters
     ----------
     name
-        What the benchmark is called.
+        Name of the benchmark.
     domains
-        The domains; their inputs have one shape, their targets one space.
+        The domains; their inputs have the same shape, and their targets share one space.
     n_groups, group_size
-        How much is drawn where nothing else is asked for.
+        Default number of groups and of examples per group.
     shares
-        How likely a group is to come from each domain (Q in the paper); equal where None.
+        Relative frequency of each domain (Q in the paper); equal if None.
     classes
-        Readable names of the labels 0, 1, ... of all domains together; None in regression.
+        Names of the labels 0, 1, ... of all domains together; None in regression.
 
     Examples
     --------
     >>> from leaflearn.benchmark.datasets.sources import Function
     >>> up, down = Function(lambda x: x, -1.0, 1.0), Function(lambda x: -x, -1.0, 1.0)
-    >>> domains = DomainSet("cross", (Domain("up", up, up.grid(5)), Domain("down", down, down.grid(5))), n_groups=10, group_size=2)
+    >>> pair = (Domain("up", up, up.grid(5)), Domain("down", down, down.grid(5)))
+    >>> domains = DomainSet("cross", pair, n_groups=10, group_size=2)
     >>> domains.names, domains.probabilities.tolist(), domains.input_shape
     (('up', 'down'), [0.5, 0.5], (1,))
     """
@@ -71,7 +73,8 @@ class DomainSet:
     def __post_init__(self) -> None:
         if not self.domains or len(set(self.names)) < len(self.domains):
             raise ValueError(
-                f"A domain set needs at least one domain and a different name for each; it got {list(self.names)}."
+                "A domain set needs at least one domain and a different name for each; "
+                f"it got {list(self.names)}."
             )
         tables = [
             part
@@ -86,14 +89,15 @@ class DomainSet:
             )
         if not all(len(table) for table in tables):
             raise ValueError(
-                f"Every domain of '{self.name}' needs examples to train on and to test on; a table is empty."
+                f"Every domain of '{self.name}' needs training and test examples; a table is empty."
             )
         self._check_labels(tables)
         if self.shares is not None and not (
             len(self.shares) == len(self.domains) and min(self.shares) >= 0 and sum(self.shares) > 0
         ):
             raise ValueError(
-                f"`shares` needs one number of 0 or more for each of {len(self.domains)} domains, not {self.shares}."
+                f"`shares` needs one number of 0 or more for each of {len(self.domains)} domains, "
+                f"not {self.shares}."
             )
 
     def _check_labels(self, tables: list[Examples]) -> None:
@@ -107,7 +111,8 @@ class DomainSet:
             ):
                 found = f"{table.y.dtype} from {table.y.min()} to {table.y.max()}"
                 raise ValueError(
-                    f"'{self.name}' has {len(self.classes)} classes, so its labels are whole numbers from 0 on; they are {found}."
+                    f"'{self.name}' has {len(self.classes)} classes, so labels must be integers "
+                    f"from 0 to {len(self.classes) - 1}; they are {found}."
                 )
 
     def __len__(self) -> int:
@@ -123,13 +128,13 @@ class DomainSet:
 
     @property
     def probabilities(self) -> Array:
-        """How likely a group is to come from each domain; sums to 1, shape (n_domains,)."""
+        """Probability of each domain; sums to 1, shape (n_domains,)."""
         shares = np.ones(len(self)) if self.shares is None else np.asarray(self.shares, dtype=float)
         return np.asarray(shares / shares.sum())
 
     @property
     def shares_inputs(self) -> bool:
-        """Do all domains answer the same training inputs? They do where their tables hold one and the same `x`."""
+        """Whether all domains label the same training inputs, that is, share one array `x`."""
         tables = [domain.train for domain in self]
         return all(
             isinstance(table, Examples) and table.x is getattr(tables[0], "x", None)
@@ -144,20 +149,20 @@ class DomainSet:
 
 @dataclass(frozen=True, eq=False)
 class Truth:
-    """Which domain each group came from. It travels apart from the examples, so that no learner receives it by accident.
+    """The domain of each group, kept apart from the examples so that no learner receives it.
 
     Parameters
     ----------
     domain
         The domain of each group, an index into `names`.
     names
-        The domains' names.
+        Names of the domains.
     row_domain
-        The domain that each row was really drawn from: another one than its group's where groups are mixed.
+        The domain that each row was drawn from; differs from its group's domain in mixed groups.
     mislabelled
-        Which rows carry a wrong label.
+        Which rows have a wrong label.
     label_sets
-        Every domain's right answer to each row's input, where the domains share their inputs; else None.
+        Correct target of each row in every domain, if the domains share their inputs; else None.
 
     Examples
     --------

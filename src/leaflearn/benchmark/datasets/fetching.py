@@ -1,7 +1,8 @@
-"""Fetching the publishers' files from where they are published.
+"""Fetch the publishers' files from the web.
 
-A download grows under the name `NAME.part`. When it breaks off, that file stays, and the next try goes on from where it ended; when it is
-whole and right, it gets its name. A folder is filled by one process at a time: others wait until it has ended.
+A download is written to `NAME.part`. If it is interrupted, that file is kept and the next attempt
+resumes; when it is complete and correct, it is renamed. Only one process at a time fetches into a
+folder; other processes wait.
 """
 
 from __future__ import annotations
@@ -37,51 +38,58 @@ from leaflearn.progress import progress_bar
 if sys.platform != "win32":
     import fcntl
 
-TIMEOUT = 30.0  # seconds without a word from the server
-MOST_BYTES = 16 << 30  # of a file whose size is not known beforehand
-MOST_REDIRECTS = 8
-OURS = ".fetched"  # where archives are kept until they are unpacked; those beside it were put there by hand, and stay
+TIMEOUT = 30.0  # seconds without a response from the server
+MAX_BYTES = 16 << 30  # of a file of unknown size
+MAX_REDIRECTS = 8
+FETCHED = ".fetched"  # folder of fetched archives until they are unpacked; the user's own are kept
 OK, PARTIAL_CONTENT = 200, 206
 
 
 def get(files: Files) -> Path:
-    """Fetch what is missing of these files, or is wrong, and give their folder; else a `DataError` that says why, and what to do.
+    """Fetch the files that are missing or wrong and return their folder, or raise a `DataError`.
 
-    Where an archive is there that the loader reads as it is, nothing is fetched, and the archive is given.
+    Nothing is fetched if there is an archive, or another layout, that the loader can read.
 
     Examples
     --------
     >>> get(Files("pets", "Pets, by A. Nimal", "CC0", contents={})).name  # nothing to fetch
     'pets'
     """
+    for layout in files.alternatives:
+        if not {"missing", "wrong"} & set(verify(layout).values()):
+            return locate(layout)
+    files = replace(files, alternatives=())
     folder = data_folder() / files.folder
-    if not _lacking(files):
+    if not _incomplete(files):
         return locate(files)
     make_folder(folder)
     try:
-        with _alone(folder):
+        with _locked(folder):
             _fetch(files, folder)
     except DataError as error:
         raise DataError(
-            f"{files.title}: {error}, so the files in '{folder}' are not complete. {files.by_hand}".rstrip()
+            f"{files.title}: {error}; the files in '{folder}' are incomplete. "
+            f"{files.by_hand}".rstrip()
         ) from error
-    locate(files)  # raises where some are missing still
-    for name in _lacking(files):
+    locate(files)  # raises an error if some are still missing
+    for name in _incomplete(files):
         raise DataError(
-            f"{files.title}: '{name}' in '{folder}' is not the published file. {files.by_hand}".rstrip()
+            f"{files.title}: '{name}' in '{folder}' is not the published file. "
+            f"{files.by_hand}".rstrip()
         )
     return folder
 
 
 def download(remote: RemoteFile, target: Path) -> None:
-    """Fetch one file and put it there, whole and checked; one that broke off the last time is gone on with.
+    """Fetch one file, resuming an interrupted download, check it, and move it to `target`.
 
     Examples
     --------
     >>> download(RemoteFile("file:///etc/passwd", "passwd"), Path("passwd"))
     Traceback (most recent call last):
     ...
-    leaflearn.benchmark.datasets.store.DataError: 'file:///etc/passwd' is not an address that begins with https:// or http://
+    leaflearn.benchmark.datasets.store.DataError: 'file:///etc/passwd' is not an address that begins
+    with https:// or http://
     """
     _refuse_other_schemes(remote.url)
     part = target.with_name(f"{target.name}.part")
@@ -90,13 +98,13 @@ def download(remote: RemoteFile, target: Path) -> None:
     if remote.checksum and not matches(part, remote.checksum):
         part.unlink()
         raise DataError(
-            f"'{remote.url}' gave a file whose checksum is not {remote.checksum} (try again)"
+            f"'{remote.url}' sent a file whose checksum is not {remote.checksum} (try again)"
         )
     os.replace(part, target)
 
 
-def _lacking(files: Files) -> dict[str, str | None]:
-    """What is missing, or has another checksum or size than it should, with its checksum."""
+def _incomplete(files: Files) -> dict[str, str | None]:
+    """The files that are missing, or whose checksum or size is wrong, with their checksums."""
     sizes = {remote.path: remote.size for remote in files.remote if remote.size is not None}
     lacks = {name for name, verdict in verify(files).items() if verdict in ("missing", "wrong")}
     lacks |= {
@@ -108,9 +116,8 @@ def _lacking(files: Files) -> dict[str, str | None]:
 
 
 def _fetch(files: Files, folder: Path) -> None:
-    for left_over in folder.glob(
-        f"{unpacking.PREFIX}*"
-    ):  # by a process that was killed: we are alone here
+    # left by a process that was killed
+    for left_over in folder.glob(f"{unpacking.PREFIX}*"):
         shutil.rmtree(left_over, ignore_errors=True)
     single = {remote.path for remote in files.remote if not remote.archive}
     for remote in files.remote:
@@ -119,7 +126,7 @@ def _fetch(files: Files, folder: Path) -> None:
                 replace(remote, checksum=remote.checksum or files.contents.get(remote.path)), folder
             )
         elif wanted := {
-            name: checksum for name, checksum in _lacking(files).items() if name not in single
+            name: checksum for name, checksum in _incomplete(files).items() if name not in single
         }:
             _fetch_archive(remote, folder, wanted)
 
@@ -140,22 +147,25 @@ def _is_right(remote: RemoteFile, path: Path) -> bool:
 
 
 def _fetch_archive(remote: RemoteFile, folder: Path, wanted: Mapping[str, str | None]) -> None:
-    """Unpack the archive that was put into the folder by hand, else fetch one and unpack that."""
+    """Unpack an archive that the user put into the folder, or else fetch and unpack it."""
     if not _is_right(remote, folder / remote.path):
-        _fetch_once(remote, folder / OURS)
-        _unpack_ours(folder / OURS / remote.path, folder, wanted)
+        _fetch_once(remote, folder / FETCHED)
+        _unpack_fetched(folder / FETCHED / remote.path, folder, wanted)
         return
     try:
-        unpacking.unpack(folder / remote.path, folder, wanted)
+        unpacking.unpack_archive(folder / remote.path, folder, wanted)
     except DataError as error:
-        raise DataError(f"{error} and was there before (delete it to have it fetched)") from error
+        raise DataError(f"{error} (delete it to have it fetched)") from error
 
 
-def _unpack_ours(archive: Path, folder: Path, wanted: Mapping[str, str | None]) -> None:
-    """Unpack the archive and delete it. Where the machine is at fault, a full disk say, it stays for the next try."""
+def _unpack_fetched(archive: Path, folder: Path, wanted: Mapping[str, str | None]) -> None:
+    """Unpack the archive and delete it.
+
+    It is kept if the machine is at fault, for example if the disk is full.
+    """
     try:
-        unpacking.unpack(archive, folder, wanted)
-    except DataError:  # its own fault
+        unpacking.unpack_archive(archive, folder, wanted)
+    except DataError:  # the archive is at fault
         _delete(archive)
         raise
     _delete(archive)
@@ -163,22 +173,26 @@ def _unpack_ours(archive: Path, folder: Path, wanted: Mapping[str, str | None]) 
 
 def _delete(archive: Path) -> None:
     archive.unlink()
-    with suppress(OSError):  # something else is in there still
+    with suppress(OSError):  # the folder is not empty
         archive.parent.rmdir()
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Wait until no other process fills the folder, and keep others waiting. The system ends the lock of a process that is killed."""
-    if sys.platform == "win32":  # folders cannot be locked there
+def _locked(folder: Path) -> Iterator[None]:
+    """Lock the folder, waiting for other processes.
+
+    The system releases the lock of a process that is killed.
+    """
+    if sys.platform == "win32":  # folders cannot be locked on Windows
         yield
         return
     handle = os.open(folder, os.O_RDONLY)
     try:
+        # some network drives do not support locks
         with (
             progress_bar("waiting for another process that fetches the same files", None),
             suppress(OSError),
-        ):  # some network drives cannot
+        ):
             fcntl.flock(handle, fcntl.LOCK_EX)
         yield
     finally:
@@ -186,33 +200,33 @@ def _alone(folder: Path) -> Iterator[None]:
 
 
 def _receive(remote: RemoteFile, part: Path) -> None:
-    """Fetch into `part` what it lacks: the rest of the file where the server can give that, else all of it."""
+    """Fetch the rest of the file into `part`, or all of it if the server cannot resume."""
     answer, start = _answer(remote, part)
     with answer:
         announced = None if answer.length is None else start + answer.length
         expected = announced if remote.size is None else remote.size
-        limit = MOST_BYTES if remote.size is None else remote.size
+        limit = MAX_BYTES if remote.size is None else remote.size
         if announced is not None and (announced != expected or announced > limit):
             raise DataError(
-                f"'{remote.url}' has {announced} bytes, and {'at most ' if remote.size is None else ''}{limit} are expected"
+                f"'{remote.url}' has {announced} bytes, but "
+                f"{'at most ' if remote.size is None else ''}{limit} were expected"
             )
         done = _copy(remote, answer, part, start, expected)
     if done > limit:
         part.unlink()
-        raise DataError(f"'{remote.url}' gives more than the {limit} bytes that are expected")
+        raise DataError(f"'{remote.url}' sends more than the expected {limit} bytes")
     if expected is not None and done < expected:
         raise DataError(
-            f"'{remote.url}' broke off after {done} of {expected} bytes (the next try goes on from there)"
+            f"'{remote.url}' stopped after {done} of {expected} bytes (try again to resume)"
         )
 
 
 def _copy(
     remote: RemoteFile, answer: HTTPResponse, part: Path, start: int, expected: int | None
 ) -> int:
-    """Write what arrives, as it arrives, and count it: to one byte more than expected, which tells that there are too many."""
-    most = (MOST_BYTES if expected is None else expected) + (
-        answer.length is None
-    )  # a length that was announced cannot be exceeded
+    """Write the bytes as they arrive and count them, at most one more than expected."""
+    # an announced length cannot be exceeded
+    most = (MAX_BYTES if expected is None else expected) + (answer.length is None)
     date, done = _date(answer), start
     with (
         part.open("ab" if start else "wb") as file,
@@ -224,9 +238,8 @@ def _copy(
             file.write(piece)
             file.flush()
             if date is not None:
-                os.utime(
-                    part, (date, date)
-                )  # so that an unfinished file shows what it is a part of
+                # identifies the version of an unfinished file
+                os.utime(part, (date, date))
             done += len(piece)
             advance(done)
         os.fsync(file.fileno())
@@ -237,11 +250,11 @@ def _read(remote: RemoteFile, answer: HTTPResponse, n_bytes: int, done: int) -> 
     try:
         return answer.read1(n_bytes)
     except (OSError, HTTPException) as error:
-        raise DataError(f"'{remote.url}' broke off after {done} bytes: {_reason(error)}") from error
+        raise DataError(f"'{remote.url}' stopped after {done} bytes: {_reason(error)}") from error
 
 
 def _answer(remote: RemoteFile, part: Path) -> tuple[HTTPResponse, int]:
-    """The server's answer, and the byte that it begins with: the first that we lack where it can go on from there, else byte 0."""
+    """The server's response and the byte that it starts with: 0 if it cannot resume."""
     there = _size(part)
     if there:
         condition = (
@@ -250,13 +263,13 @@ def _answer(remote: RemoteFile, part: Path) -> tuple[HTTPResponse, int]:
         answer = _ask(remote.url, {"Range": f"bytes={there}-", **condition})
         if isinstance(answer, HTTPResponse) and answer.status == OK:
             return answer, 0
-        if isinstance(answer, HTTPResponse) and _goes_on(answer, part, remote):
+        if isinstance(answer, HTTPResponse) and _continues(answer, part, remote):
             return answer, there
         answer.close()
     answer = _ask(remote.url, {})
     if isinstance(answer, HTTPError) or answer.status != OK:
         answer.close()
-        raise DataError(_refusal(remote.url, answer.status or 0))
+        raise DataError(_describe_status(remote.url, answer.status or 0))
     return answer, 0
 
 
@@ -275,29 +288,32 @@ def _ask(url: str, headers: Mapping[str, str]) -> HTTPResponse | HTTPError:
 
 
 def _opener() -> request.OpenerDirector:
-    """What opens addresses. The usual one knows files and ftp too."""
+    """An opener for http and https only; the default one also opens files and ftp."""
     opener = request.OpenerDirector()
     for handler in (
-        request.ProxyHandler(), request.UnknownHandler(), request.HTTPHandler(), request.HTTPSHandler(),
-        request.HTTPDefaultErrorHandler(), request.HTTPErrorProcessor(), _Redirects(),
-    ):  # fmt: skip
+        request.ProxyHandler(),
+        request.UnknownHandler(),
+        request.HTTPHandler(),
+        request.HTTPSHandler(),
+        request.HTTPDefaultErrorHandler(),
+        request.HTTPErrorProcessor(),
+        _Redirects(),
+    ):
         opener.add_handler(handler)
     return opener
 
 
 class _Redirects(request.HTTPRedirectHandler):
-    """Goes where the server points to, not from https to http, and to nothing that is not on the web."""
+    """Follows redirects on the web, but not from https to http."""
 
-    max_redirections = MOST_REDIRECTS
+    max_redirections = MAX_REDIRECTS
 
     def redirect_request(
         self, req: request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
     ) -> request.Request | None:
         _refuse_other_schemes(newurl)
         if req.type == "https" and not newurl.lower().startswith("https:"):
-            raise DataError(
-                f"'{req.full_url}' leads to {newurl!r}, which anybody on the way can read and change"
-            )
+            raise DataError(f"'{req.full_url}' redirects to {newurl!r}, which is not encrypted")
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
@@ -306,14 +322,17 @@ def _refuse_other_schemes(url: str) -> None:
         raise DataError(f"{url!r} is not an address that begins with https:// or http://")
 
 
-def _refusal(url: str, status: int) -> str:
+def _describe_status(url: str, status: int) -> str:
     if 300 <= status < 400:
-        return f"'{url}' leads in a circle, to nowhere or off the web ({status})"
-    return f"'{url}' answers {status} ({responses.get(status, 'unknown')})"
+        return f"'{url}' has an invalid redirect ({status})"
+    return f"'{url}' responds with {status} ({responses.get(status, 'unknown')})"
 
 
-def _goes_on(answer: HTTPResponse, part: Path, remote: RemoteFile) -> bool:
-    """Does the answer hold all bytes after those of `part`, and are these of the same file? A checksum tells the latter in the end."""
+def _continues(answer: HTTPResponse, part: Path, remote: RemoteFile) -> bool:
+    """Whether the response holds all bytes after those of `part`, and of the same file.
+
+    If the file has a checksum, that is checked at the end.
+    """
     span = re.fullmatch(r"bytes (\d{1,18})-\d+/(\d{1,18})", answer.headers.get("Content-Range", ""))
     if answer.status != PARTIAL_CONTENT or span is None:
         return False
@@ -323,7 +342,7 @@ def _goes_on(answer: HTTPResponse, part: Path, remote: RemoteFile) -> bool:
 
 
 def _date(answer: HTTPResponse) -> float | None:
-    """When the file was last changed, as far as the server says."""
+    """When the file was last changed, if the server says so."""
     try:
         return parsedate_to_datetime(answer.headers.get("Last-Modified", "")).timestamp()
     except (TypeError, ValueError, OverflowError):
@@ -337,14 +356,13 @@ def _size(path: Path) -> int:
 def _reason(error: Exception) -> str:
     cause = error.reason if isinstance(error, URLError) else error
     if isinstance(cause, TimeoutError):
-        return f"no word for {TIMEOUT:g} seconds"
-    if isinstance(cause, HTTPException) and not isinstance(
-        cause, OSError
-    ):  # whose own words may be whatever the server sent
+        return f"no response for {TIMEOUT:g} seconds"
+    # its text may contain anything that the server sent
+    if isinstance(cause, HTTPException) and not isinstance(cause, OSError):
         return (
-            "the connection ended"
+            "the connection was closed"
             if isinstance(cause, IncompleteRead)
-            else "its answer cannot be understood"
+            else "its response is not valid HTTP"
         )
     text = cause.strerror if isinstance(cause, OSError) and cause.strerror else str(cause)
     return " ".join(text.split()).rstrip(".")[:200] or type(cause).__name__

@@ -1,4 +1,7 @@
-"""Three functions in one cloud of points: the paper's regression task (Appendix D.1), where one model can only learn their average."""
+"""Three functions in one cloud of points: the paper's regression task (Appendix D.1).
+
+A single model can only learn their average.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from leaflearn.benchmark.datasets.sources import Array, Function
 
 LOW, HIGH = -2.0, 2.0
 NOISE = 0.01  # standard deviation
-N_TEST = 401  # grid points a function is tested on
+N_TEST = 401  # test points per function, on a grid
 
 
 def absolute(x: Array) -> Array:
@@ -25,7 +28,7 @@ def absolute(x: Array) -> Array:
 
 
 def sine(x: Array) -> Array:
-    """Sine wave: 2 sin(3x + pi/2).
+    """Sine: 2 sin(3x + pi/2).
 
     Examples
     --------
@@ -50,7 +53,8 @@ def logarithm(x: Array) -> Array:
 def functions() -> DomainSet:
     """Three functions of one number, in one cloud of points.
 
-    x is uniform between -2 and 2, and y has noise of 0.01; by default 250 groups of 2 points are drawn.
+    x is uniform between -2 and 2, and y has noise with standard deviation 0.01. The default sample
+    has 250 groups of 2 points.
 
     Examples
     --------

@@ -1,8 +1,9 @@
-"""What is slow to work out from a publisher's files, decoded pictures or features, is worked out once and kept.
+"""A cache for what is slow to compute from a publisher's files: decoded images and features.
 
-A prepared folder holds numpy files, which are mapped into memory rather than read. Its name carries a fingerprint of the files it was made
-from, and the version of the code that made it: when either changes, it is made anew. It is made under a temporary name and renamed when
-whole; the sizes of its files are noted in it, so that one that is damaged later is noticed, and made anew too.
+A prepared folder holds numpy files, which are memory-mapped. Its name contains a fingerprint of the
+files it was made from and the version of the code that made it; it is made again when either
+changes. It is made under a temporary name and renamed when complete. The sizes of its files are
+stored in it, so that a damaged folder is detected and made again.
 """
 
 from __future__ import annotations
@@ -20,55 +21,57 @@ from pathlib import Path
 from leaflearn.benchmark.datasets.store import DataError, cache_folder, data_folder
 
 FOLDER = "prepared"
-SIZES = ".sizes.json"  # in each prepared folder: its files, and how many bytes each has
+SIZES = ".sizes.json"  # in each prepared folder: the size of each of its files in bytes
 
 
 def prepare(
     name: str, sources: Iterable[Path], make: Callable[[Path], None], *, version: int
 ) -> Path:
-    """The folder that `make` fills, made now or found from an earlier time.
+    """Return the folder that `make` fills, from the cache if it was made before.
 
     Parameters
     ----------
     name
-        What the folder is called, options that change its contents included.
+        Name of the folder, including options that change its contents.
     sources
         The files, or folders of files, that it is made from.
     make
-        Called with an empty folder to put files into, where there is none yet.
+        Called with an empty folder to write into, if there is no prepared folder yet.
     version
-        Of what `make` does: a higher number makes the folder anew.
+        Version of `make`: increase it to make the folder again.
 
     Examples
     --------
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     os.environ["LEAFLEARN_DATA"], before = folder, os.environ.get("LEAFLEARN_DATA", "")
-    ...     made = prepare("squares", [], lambda folder: (folder / "four.txt").write_text("4") and None, version=1)
-    ...     print((prepare("squares", [], shutil.rmtree, version=1) / "four.txt").read_text())  # the second time, nothing is called
+    ...     make = lambda folder: (folder / "four.txt").write_text("4") and None
+    ...     made = prepare("squares", [], make, version=1)
+    ...     again = prepare("squares", [], shutil.rmtree, version=1)  # cached: nothing is called
+    ...     print((again / "four.txt").read_text())
     ...     os.environ["LEAFLEARN_DATA"] = before
     4
     """
-    key = f"{name}-v{version}-{fingerprint(sources)}"
+    key = f"{name}-v{version}-{fingerprint_files(sources)}"
     for root in (data_folder(), cache_folder()):
-        if _is_whole(root / FOLDER / key):
+        if _is_complete(root / FOLDER / key):
             return root / FOLDER / key
     home = _writable_home()
     temporary = Path(tempfile.mkdtemp(prefix=f".{name}-", dir=home))
     try:
         make(temporary)
         (temporary / SIZES).write_text(json.dumps(_sizes(temporary)))
-        return _settle(temporary, home / key, name)
+        return _publish(temporary, home / key, name)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def fingerprint(sources: Iterable[Path]) -> str:
-    """Eight hexadecimal digits that change when a file does: its name, its size or the time it was written.
+def fingerprint_files(sources: Iterable[Path]) -> str:
+    """Return eight hexadecimal digits that change with the name, size or time of any file.
 
     Examples
     --------
-    >>> fingerprint([])
+    >>> fingerprint_files([])
     'e3b0c442'
     """
     digest = hashlib.sha256()
@@ -85,25 +88,25 @@ def _sizes(folder: Path) -> dict[str, int]:
     }
 
 
-def _is_whole(folder: Path) -> bool:
-    """Does the folder hold what it held when it was made?"""
+def _is_complete(folder: Path) -> bool:
+    """Whether the folder holds the files that it held when it was made."""
     try:
         return bool(json.loads((folder / SIZES).read_text()) == _sizes(folder))
     except (OSError, ValueError):  # no folder, or no list of its files
         return False
 
 
-def _settle(temporary: Path, final: Path, name: str) -> Path:
-    """Give the finished folder its name, and remove those that were made from other files, or by another version."""
-    temporary.chmod(0o755)  # mkdtemp makes folders that only their owner can read
-    if final.exists() and not _is_whole(final):
+def _publish(temporary: Path, final: Path, name: str) -> Path:
+    """Rename the finished folder, and remove those of other sources or versions."""
+    temporary.chmod(0o755)  # mkdtemp creates folders that only their owner can read
+    if final.exists() and not _is_complete(final):
         _remove(final)
     try:
         temporary.rename(final)
     except OSError:
         if not final.exists():
             raise
-        if not _is_whole(final):  # else another process was faster, with the same content
+        if not _is_complete(final):  # otherwise another process has made the same folder
             raise DataError(f"'{final}' is damaged and cannot be replaced; delete it.") from None
     for other in final.parent.iterdir():
         if other != final and re.fullmatch(rf"{re.escape(name)}-v\d+-[0-9a-f]{{8}}", other.name):
@@ -112,7 +115,7 @@ def _settle(temporary: Path, final: Path, name: str) -> Path:
 
 
 def _remove(folder: Path) -> None:
-    """Take away the name of the folder before it is emptied: nobody shall find half of it."""
+    """Rename the folder before deleting it, so that no process finds a part of it."""
     with (
         tempfile.TemporaryDirectory(
             prefix=".", dir=folder.parent, ignore_cleanup_errors=True
@@ -123,7 +126,7 @@ def _remove(folder: Path) -> None:
 
 
 def _writable_home() -> Path:
-    """Beside the data where we may write there, else in the user's cache."""
+    """The data folder if it is writable, otherwise the user's cache."""
     for root in (data_folder(), cache_folder()):
         home = root / FOLDER
         try:
@@ -133,6 +136,6 @@ def _writable_home() -> Path:
         if os.access(home, os.W_OK):
             return home
     raise PermissionError(
-        f"Cannot write into '{data_folder()}' nor into the cache '{cache_folder()}'; make one of them writable "
-        "(XDG_CACHE_HOME moves the cache, on Linux)."
+        f"Cannot write into '{data_folder()}' or into the cache '{cache_folder()}'; make one of "
+        "them writable (on Linux, XDG_CACHE_HOME sets the cache)."
     )

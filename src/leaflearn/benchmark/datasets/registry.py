@@ -1,4 +1,4 @@
-"""The table of data sets. A new one is a file with a registered factory, and a line in `__init__.py` that imports it."""
+"""The table of data sets. Each file registers a factory, and `__init__.py` imports the file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ Factory = TypeVar("Factory", bound=Callable[..., DomainSet])
 
 @dataclass(frozen=True)
 class DataSet:
-    """A registered factory of a domain set, and the publisher's files that it reads. Call it as you would call the factory.
+    """A registered factory of a domain set, with the publisher's files that it reads.
+
+    Call it like the factory.
 
     Examples
     --------
@@ -27,7 +29,7 @@ class DataSet:
 
     name: str
     factory: Callable[..., DomainSet]
-    files: Files | None = None  # None: it needs no file
+    files: Files | None = None  # None if it needs no files
 
     def __call__(self, *arguments: object, **options: object) -> DomainSet:
         """Make the domain set."""
@@ -35,7 +37,7 @@ class DataSet:
 
     @property
     def summary(self) -> str:
-        """The first line of the factory's description."""
+        """The first line of the factory's docstring."""
         return (self.factory.__doc__ or "").strip().partition("\n")[0]
 
 
@@ -43,20 +45,20 @@ DATASETS: dict[str, DataSet] = {}
 
 
 def register(name: str, files: Files | None = None) -> Callable[[Factory], Factory]:
-    """Put the decorated factory into `DATASETS` under `name`, with the publisher's files that it needs.
+    """Register the decorated factory in `DATASETS`, with the publisher's files that it needs.
 
     Examples
     --------
     >>> register("functions")(lambda: None)
     Traceback (most recent call last):
     ...
-    ValueError: There is a data set called 'functions' already; give this one another name.
+    ValueError: A data set called 'functions' is already registered; choose another name.
     """
 
     def put(factory: Factory) -> Factory:
         if name in DATASETS:
             raise ValueError(
-                f"There is a data set called {name!r} already; give this one another name."
+                f"A data set called {name!r} is already registered; choose another name."
             )
         DATASETS[name] = DataSet(name, factory, files)
         return factory

@@ -1,7 +1,7 @@
-"""Where examples come from: a table of them, or a function that answers any input.
+"""Sources of examples: a table of rows, or a function with noise.
 
-Tables of pictures are kept as bytes and turned into numbers when rows are read, because sixty thousand small pictures are 140 megabytes as
-bytes and half a gigabyte as numbers.
+Tables of images store bytes and convert rows to numbers when they are read: 60,000 small images
+take 140 megabytes as bytes and half a gigabyte as 32-bit numbers.
 """
 
 from __future__ import annotations
@@ -14,40 +14,39 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
-Rows = NDArray[np.intp]  # numbers of rows
+Rows = NDArray[np.intp]  # row numbers
 
 
 @dataclass(frozen=True, eq=False)
-class Pictures:
-    """Pictures kept as bytes that read like an array of numbers between 0 and 1.
+class Images:
+    """Images stored as bytes that read like an array of numbers between 0 and 1.
 
-    Rows are turned into float32 when they are taken, `np.asarray` turns all of them.
+    Indexing converts the selected rows to float32, `np.asarray` converts all of them.
 
     Examples
     --------
-    >>> pictures = Pictures(np.array([[[[0, 51], [102, 255]]]], dtype=np.uint8))
-    >>> pictures.shape, len(pictures)
+    >>> images = Images(np.array([[[[0, 51], [102, 255]]]], dtype=np.uint8))
+    >>> images.shape, len(images)
     ((1, 1, 2, 2), 1)
-    >>> pictures[0]
+    >>> images[0]
     array([[[0. , 0.2],
             [0.4, 1. ]]], dtype=float32)
     """
 
-    stored: NDArray[
-        np.uint8
-    ]  # may be mapped from a file                      (N, channels, height, width)
+    stored: NDArray[np.uint8]  # may be memory-mapped                (N, channels, height, width)
 
     def __post_init__(self) -> None:
         if self.stored.dtype != np.uint8 or self.stored.ndim != 4:
             raise ValueError(
-                f"Pictures are bytes of shape (N, channels, height, width); this array is {self.stored.dtype} of shape {self.stored.shape}."
+                "`Images` needs bytes of shape (N, channels, height, width); this array is "
+                f"{self.stored.dtype} of shape {self.stored.shape}."
             )
 
     def __len__(self) -> int:
         return len(self.stored)
 
     def __getitem__(self, rows: Any) -> Array:
-        """The pictures of these rows, as numbers."""
+        """Return the images of these rows as numbers."""
         return np.asarray(np.divide(self.stored[rows], np.float32(255), dtype=np.float32))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
@@ -65,12 +64,12 @@ class Pictures:
 
     @property
     def dtype(self) -> np.dtype[np.float32]:
-        """What the rows are read as."""
+        """The type that rows are converted to."""
         return np.dtype(np.float32)
 
 
 class Source(Protocol):
-    """Whatever examples can be drawn from: a table of them, a function, a recording."""
+    """Anything that examples can be drawn from, such as a table, a function or a recording."""
 
     def draw(self, n: int, generator: np.random.Generator) -> Examples:
         """Draw `n` independent examples."""
@@ -78,7 +77,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """Inputs and their targets, row by row. Also a source: it draws rows with replacement.
+    """Inputs and their targets, row by row. As a source, it draws rows with replacement.
 
     Examples
     --------
@@ -87,14 +86,15 @@ class Examples:
     array([20, 20, 20])
     """
 
-    x: Array | Pictures  #                                                      (N, ...)
-    y: Array  #                                                                 (N, ...)
+    x: Array | Images  #                                                                  (N, ...)
+    y: Array  #                                                                           (N, ...)
 
     def __post_init__(self) -> None:
         for name, column in (("x", self.x), ("y", self.y)):
-            if not isinstance(column, np.ndarray | Pictures):
+            if not isinstance(column, np.ndarray | Images):
                 raise TypeError(
-                    f"{name} is a {type(column).__name__}, but a numpy array was expected; pass np.asarray({name})."
+                    f"{name} is a {type(column).__name__}, but a numpy array was expected; "
+                    f"pass np.asarray({name})."
                 )
         if len(self.x) != len(self.y):
             raise ValueError(
@@ -105,14 +105,23 @@ class Examples:
         return len(self.x)
 
     def draw(self, n: int, generator: np.random.Generator) -> Examples:
-        """Draw `n` rows, each of them equally likely each time."""
+        """Draw `n` rows independently and uniformly."""
         rows = generator.integers(len(self), size=n)
         return Examples(self.x[rows], self.y[rows])
 
 
 @dataclass(frozen=True)
 class Function:
-    """A source that knows its target function: x uniform between `low` and `high`, y = target(x) plus Gaussian noise.
+    """A source with a known target function: x is uniform, y = target(x) plus Gaussian noise.
+
+    Parameters
+    ----------
+    target
+        The function of x.
+    low, high
+        The range of x.
+    noise
+        Standard deviation of the noise.
 
     Examples
     --------
@@ -129,11 +138,11 @@ class Function:
     noise: float = 0.0
 
     def draw(self, n: int, generator: np.random.Generator) -> Examples:
-        """Draw `n` inputs and what the function, noise included, answers."""
+        """Draw `n` inputs and their noisy targets."""
         x = generator.uniform(self.low, self.high, n)
         return Examples(x[:, None], self.target(x) + generator.normal(0.0, self.noise, n))
 
     def grid(self, n: int) -> Examples:
-        """Evenly spaced inputs from end to end with noiseless targets: what to test on."""
+        """Return evenly spaced inputs with noiseless targets, to test on."""
         x = np.linspace(self.low, self.high, n)
         return Examples(x[:, None], self.target(x))

@@ -1,8 +1,9 @@
-"""Where the publishers' files lie, and whether they are the right ones.
+"""The data folder: where the publishers' files are stored, and whether they are complete.
 
-The data folder is the one that LEAFLEARN_DATA names, else one in the user's cache. In it every publisher has a folder of its own, laid out
-as the publisher does it, so that files which are already on a machine only need to be pointed at. What is worked out from them (decoded
-pictures, features) is kept beside them, see `prepared.py`.
+The environment variable LEAFLEARN_DATA sets the data folder; the default is a folder in the user's
+cache. Each publisher has a subfolder with the publisher's own layout, so files that are already on
+the machine can be used as they are. Arrays derived from them (decoded images, features) are cached
+next to them; see `prepared.py`.
 """
 
 from __future__ import annotations
@@ -15,15 +16,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 VARIABLE = "LEAFLEARN_DATA"
-READ_AT_ONCE = 1 << 20
+READ_AT_ONCE = 1 << 20  # bytes
 
 
 class DataError(OSError):
-    """A data set's files are missing, wrong, or cannot be fetched; the text says what to do."""
+    """The files of a data set are missing, wrong or cannot be fetched; the text says what to do."""
 
 
 class MissingDataError(DataError):
-    """A data set's files are not in the data folder."""
+    """The files of a data set are not in the data folder."""
 
 
 @dataclass(frozen=True)
@@ -33,15 +34,15 @@ class RemoteFile:
     Parameters
     ----------
     url
-        Where it is fetched from.
+        The address to fetch it from.
     path
-        Where it goes, seen from the folder of the data set.
+        Where to put it, relative to the folder of the data set.
     size
-        Its size in bytes, where the publisher's file is known not to change.
+        Its size in bytes, if the publisher's file is known not to change.
     checksum
-        `"md5:..."` or `"sha256:..."`, where one is published.
+        `"md5:..."` or `"sha256:..."`, if one is published.
     archive
-        It is a zip or tar file, whose contents belong into the folder; the archive itself is deleted afterwards.
+        The file is a zip or tar archive that is unpacked into the folder and then deleted.
 
     Examples
     --------
@@ -58,7 +59,7 @@ class RemoteFile:
 
 @dataclass(frozen=True)
 class Files:
-    """The files of one publisher, as data sets name them.
+    """The files of one publisher that a data set needs.
 
     Parameters
     ----------
@@ -67,16 +68,20 @@ class Files:
     title
         What they are, and who made them.
     terms
-        Under which terms they may be used.
+        The terms of use.
     contents
-        The files that the loader reads, seen from the folder, and the checksum of each (`"md5:..."`, `"sha256:..."`), or None where none
-        is published. A name that ends in a slash is a folder with anything in it.
+        The files that the loader reads, relative to the folder, with the checksum of each
+        (`"md5:..."`, `"sha256:..."`), or None if none is published. A name that ends in a slash is
+        a folder with any contents.
     remote
         What to fetch to get them.
     by_hand
-        What a person without a network, or without the publisher's consent yet, has to do; ends with a full stop.
+        How to get them without a network connection, or if the publisher asks for consent; ends
+        with a full stop.
     archives
-        Zip files, seen from the data folder, that the loader reads as they are; one of them can stand in the place of the contents.
+        Zip files, relative to the data folder, that the loader can read in place of `contents`.
+    alternatives
+        The same data in other layouts that the loader reads as well, each in its own folder.
 
     Examples
     --------
@@ -91,10 +96,13 @@ class Files:
     remote: tuple[RemoteFile, ...] = ()
     by_hand: str = field(default="")
     archives: tuple[str, ...] = ()
+    alternatives: tuple[Files, ...] = ()
 
 
 def data_folder() -> Path:
-    """The folder of all data sets: LEAFLEARN_DATA where it is set, else `leaflearn` in the user's cache folder. It need not exist.
+    """Return the folder of all data sets: LEAFLEARN_DATA, or `leaflearn` in the user's cache.
+
+    The folder need not exist.
 
     Examples
     --------
@@ -106,7 +114,7 @@ def data_folder() -> Path:
 
 
 def cache_folder() -> Path:
-    """Where the system wants an application of this user to keep files that can be made again.
+    """Return this user's cache folder for leaflearn, following the conventions of the system.
 
     Examples
     --------
@@ -122,27 +130,45 @@ def cache_folder() -> Path:
     return above.absolute() / "leaflearn"
 
 
+def find_layout(files: Files) -> Files:
+    """Return the layout that is complete in the data folder, or `files` itself if none is.
+
+    Examples
+    --------
+    >>> find_layout(Files("pets", "Pets", "CC0", contents={"cats.csv": None})).folder
+    'pets'
+    """
+    if files.alternatives and _absent(files):
+        return next((other for other in files.alternatives if not _absent(other)), files)
+    return files
+
+
 def missing(files: Files) -> list[str]:
-    """Names of the files that should be there and are not. Where an archive is there that the loader reads as it is, none are.
+    """List the files that are needed and absent.
+
+    The list is empty if the loader can read an archive or another layout that is there.
 
     Examples
     --------
     >>> missing(Files("pets", "Pets", "CC0", contents={"cats.csv": None}))
     ['cats.csv']
     """
-    return [] if _archive(files) else _absent(files)
+    return [] if _archive(files) else _absent(find_layout(files))
 
 
 def locate(files: Files) -> Path:
-    """The folder of these files, all of which are there, or the archive in its place; else a `DataError` that says what to put where.
+    """Return the folder of these files, or the archive in its place, or raise a `DataError`.
 
     Examples
     --------
-    >>> locate(Files("pets", "Pets", "CC0", contents={"cats.csv": None}, by_hand="Draw some cats."))  # doctest: +ELLIPSIS
+    >>> pets = Files("pets", "Pets", "CC0", contents={"cats.csv": None}, by_hand="Draw some cats.")
+    >>> locate(pets)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    leaflearn.benchmark.datasets.store.MissingDataError: Pets: 'cats.csv' is not in '...pets'. Draw some cats.
+    leaflearn.benchmark.datasets.store.MissingDataError: Pets: 'cats.csv' is not in '...pets'.
+    Draw some cats.
     """
+    files = find_layout(files)
     folder, absent = data_folder() / files.folder, _absent(files)
     if not absent:
         return folder
@@ -150,17 +176,18 @@ def locate(files: Files) -> Path:
         return data_folder() / archive
     for path in (data_folder() / name for name in files.archives):
         if path.is_file():
-            raise DataError(f"'{path}' is not a whole zip file; delete it and fetch it again.")
+            raise DataError(f"'{path}' is not a complete zip file; delete it and fetch it again.")
     more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
+    verb = "are" if more else "is"
     raise MissingDataError(
-        f"{files.title}: '{absent[0]}'{more} {'are' if more else 'is'} not in '{folder}'. {files.by_hand}".rstrip()
+        f"{files.title}: '{absent[0]}'{more} {verb} not in '{folder}'. {files.by_hand}".rstrip()
     )
 
 
 def verify(files: Files) -> dict[str, str]:
-    """What is to be said of each file: `"right"`, `"there"` (no checksum is published), `"wrong"` or `"missing"`.
+    """Check each file: `"right"`, `"there"` (no checksum is published), `"wrong"` or `"missing"`.
 
-    An archive that the loader reads as it is stands for all of them, and is `"there"`.
+    An archive that the loader reads in place of the files is reported as `"there"`.
 
     Examples
     --------
@@ -169,15 +196,16 @@ def verify(files: Files) -> dict[str, str]:
     """
     if archive := _archive(files):
         return {archive: "there"}
-    folder, absent = data_folder() / files.folder, set(missing(files))
+    files = find_layout(files)
+    folder, absent = data_folder() / files.folder, set(_absent(files))
     return {
-        name: "missing" if name in absent else _judge(folder / name, checksum)
+        name: "missing" if name in absent else _check(folder / name, checksum)
         for name, checksum in files.contents.items()
     }
 
 
 def matches(path: Path, checksum: str) -> bool:
-    """Does the file have this checksum, `"md5:..."` or `"sha256:..."`?
+    """Return whether the file has this checksum, `"md5:..."` or `"sha256:..."`.
 
     Examples
     --------
@@ -198,13 +226,13 @@ def _absent(files: Files) -> list[str]:
 
 
 def _archive(files: Files) -> str | None:
-    """The zip file in the place of the contents, where these are not all there."""
+    """The zip file that replaces the contents, if these are not complete."""
     if not files.archives or not _absent(files):
         return None
     return next((name for name in files.archives if zipfile.is_zipfile(data_folder() / name)), None)
 
 
-def _judge(path: Path, checksum: str | None) -> str:
+def _check(path: Path, checksum: str | None) -> str:
     if checksum is None:
         return "there"
     return "right" if matches(path, checksum) else "wrong"

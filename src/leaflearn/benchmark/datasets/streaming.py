@@ -1,7 +1,8 @@
-"""The bilevel sampler of an experiment: an endless supply of fresh groups, `groups_per_step` at a time, epoch by epoch.
+"""The bilevel sampler of an experiment: a stream of meta-batches, epoch by epoch.
 
-`sample_groups` draws a data set, once; a learner then sees the same groups again and again. Here every epoch draws its groups anew, as the
-paper's image experiments do: 600,000 groups of one picture are ten passes over 60,000 pictures, each under a domain drawn at random.
+`sample_groups` draws a fixed sample, and a learner sees its groups repeatedly. Here every epoch
+draws new groups, as in the paper's image experiments: 600,000 groups of one image are ten passes
+over 60,000 images, each under a random domain.
 """
 
 from __future__ import annotations
@@ -15,32 +16,35 @@ import torch
 from torch import Tensor
 
 from leaflearn.benchmark.datasets.domains import DomainSet, Truth
-from leaflearn.benchmark.datasets.draws import Draw, draw_domains, draw_rows
-from leaflearn.benchmark.datasets.noise import mislabel, mix
+from leaflearn.benchmark.datasets.sampling import Draw, draw_domains, draw_rows, mislabel, mix
 from leaflearn.benchmark.datasets.sources import Array, Examples, Rows
 from leaflearn.core.batches import Batches
 
 
 @dataclass(frozen=True)
 class BilevelSampler:
-    """Meta-batches of fresh groups. An epoch deals every training row once, where there are rows to deal.
+    """Meta-batches of newly drawn groups.
+
+    If all sources are tables, an epoch uses every training row once.
 
     Parameters
     ----------
     domains
-        Where the examples come from.
+        The domains to draw from.
     group_size
-        Examples in a group (n in the paper); the domain set's own number where None.
+        Examples per group (n in the paper); None means the default of the domain set.
     groups_per_step
-        Groups in a meta-batch (B in the paper).
+        Groups per meta-batch (B in the paper).
     groups_per_epoch
-        Groups in an epoch; where None, as many as deal all rows once, or the domain set's own number where its sources never end.
+        Groups per epoch. None means as many as use all rows once, or the default of the domain set
+        if a source is unlimited.
     redraw
-        Are the groups of each epoch new ones? Else those of the first come again and again, in another order each time.
+        If True, each epoch draws new groups. If False, the groups of the first epoch are repeated
+        in a different order.
     mixing, label_noise, replacement
-        As in `sample_groups`; here rows are dealt without replacement unless told otherwise.
+        As in `sample_groups`; here rows are drawn without replacement by default.
     random_state
-        The seed. Epoch 7 is the same whether or not the six before it were drawn.
+        The seed. An epoch does not depend on which epochs were drawn before it.
 
     Examples
     --------
@@ -64,19 +68,21 @@ class BilevelSampler:
         for name in ("group_size", "groups_per_step", "groups_per_epoch"):
             value = getattr(self, name)
             if value is not None and (not isinstance(value, int | np.integer) or value < 1):
-                raise ValueError(f"`{name}` must be a whole number of at least 1; it is {value}.")
-        mix(
-            self.domains, np.zeros(0, dtype=np.intp), self.mixing, np.random.default_rng(0)
-        )  # refuses what cannot be, now and not in step 1
+                raise ValueError(f"`{name}` must be an integer of at least 1; it is {value}.")
+        # raises an error now, not in the first step
+        mix(self.domains, np.zeros(0, dtype=np.intp), self.mixing, np.random.default_rng(0))
 
     @property
     def size(self) -> int:
-        """Examples in a group."""
+        """Examples per group."""
         return self.domains.group_size if self.group_size is None else self.group_size
 
     @property
     def n_rows(self) -> int | None:
-        """Training rows of the domains that come up, those that they share counted once; None where a source never ends."""
+        """Training rows of all domains with a positive share; None if a source is unlimited.
+
+        Rows that domains share count once.
+        """
         tables = [
             domain.train
             for domain, share in zip(self.domains, self.domains.probabilities, strict=True)
@@ -87,13 +93,13 @@ class BilevelSampler:
 
     @property
     def n_groups(self) -> int:
-        """Groups in an epoch."""
+        """Groups per epoch."""
         if self.groups_per_epoch is not None:
             return self.groups_per_epoch
         return self.domains.n_groups if self.n_rows is None else -(-self.n_rows // self.size)
 
     def __len__(self) -> int:
-        """Meta-batches in an epoch."""
+        """Meta-batches per epoch."""
         return -(-self.n_groups // self.groups_per_step)
 
     @cached_property
@@ -104,9 +110,9 @@ class BilevelSampler:
 
     @cached_property
     def _row_numbers(self) -> list[Rows] | None:
-        """For every domain, the numbers of its rows in the whole training set; None where a source never ends.
+        """Row numbers of every domain in the whole training set; None if a source is unlimited.
 
-        They are shuffled over all tables: in order, they would tell which table, and so which domain, a row is from.
+        They are shuffled over all tables, because consecutive numbers would reveal the domain.
         """
         tables = {
             id(domain.train.x): len(domain.train)
@@ -126,10 +132,11 @@ class BilevelSampler:
         ]
 
     def epoch(self, number: int) -> Iterator[tuple[Batches, Truth]]:
-        """The meta-batches of this epoch with the truth about each, for those who may see it.
+        """Yield the meta-batches of this epoch, each with its truth for evaluation and oracles.
 
-        `group_id` counts groups on through the epochs where none comes twice. `index` is the number of each row's input in the training
-        set, the same in each epoch; None where inputs are drawn anew.
+        `group_id` continues through the epochs if groups are redrawn. `index` is the number of each
+        row's input in the training set, the same in all epochs; None if inputs are drawn from an
+        unlimited source.
         """
         generator = np.random.default_rng([self.random_state, 1, number if self.redraw else 0])
         (for_mixing,) = generator.spawn(1)
@@ -167,23 +174,23 @@ class BilevelSampler:
         return torch.from_numpy(numbers)
 
     def _last_row(self) -> int | None:
-        """A pass deals every row once: its last group is smaller where the group size does not divide the rows."""
+        """End of a pass: the last group is smaller if the group size does not divide the rows."""
         return self.n_rows if self.groups_per_epoch is None and not self.replacement else None
 
 
 def as_inputs(x: Array) -> Tensor:
-    """Inputs as the networks want them: 32-bit numbers.
+    """Convert inputs to float32, as networks expect.
 
     Examples
     --------
     >>> as_inputs(np.zeros((2, 3))).dtype
     torch.float32
     """
-    return torch.from_numpy(np.require(x, np.float32, "W"))  # a file that is only read is copied
+    return torch.from_numpy(np.require(x, np.float32, "W"))  # copies a read-only array
 
 
 def as_targets(y: Array, is_class: bool) -> Tensor:
-    """Targets as the losses want them: class numbers (N,), or 32-bit numbers (N, n_outputs).
+    """Convert targets as losses expect: class numbers (N,), or float32 (N, n_outputs).
 
     Examples
     --------

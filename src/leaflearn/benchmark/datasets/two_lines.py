@@ -1,4 +1,7 @@
-"""Two lines that cross: the paper's last appendix, where single points cannot tell which line is which, and pairs can."""
+"""Two crossing lines, from the paper's last appendix.
+
+Single points cannot show which line is which; pairs of points can.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from leaflearn.benchmark.datasets.domains import Domain, DomainSet
 from leaflearn.benchmark.datasets.registry import register
 from leaflearn.benchmark.datasets.sources import Array, Function
 
-N_TEST = 201  # grid points a line is tested on
+N_TEST = 201  # test points per line, on a grid
 
 
 def rising(x: Array) -> Array:
@@ -35,8 +38,9 @@ def falling(x: Array) -> Array:
 def two_lines() -> DomainSet:
     """Two lines that cross, y = x and y = 1 - x.
 
-    x is uniform between 0 and 1, and y has no noise. The cross can also be read as a V and its mirror image, and groups of one cannot tell
-    which reading is right. By default 250 groups of two are drawn.
+    x is uniform between 0 and 1, and y has no noise. The cross is also a V and its mirror image;
+    groups of one point cannot distinguish the two interpretations. The default sample has 250
+    groups of two.
 
     Examples
     --------

@@ -1,7 +1,8 @@
-"""Taking files out of an archive that somebody else made, which may be damaged, or made to do harm.
+"""Extract files from a downloaded archive, which may be damaged or malicious.
 
-Every name in it is looked at before anything is written, links and devices are refused, and what comes out is counted while it comes out,
-because an archive can claim any size. Files are unpacked into a temporary folder, and only whole ones are moved to where they belong.
+Every name is checked before anything is written, and links and devices are refused. The extracted
+bytes are counted, because an archive can claim any size. Files are extracted into a temporary
+folder, and only complete ones are moved to their place.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ from leaflearn.benchmark.datasets.store import READ_AT_ONCE, DataError, matches
 from leaflearn.progress import Advance, progress_bar
 
 PREFIX = ".unpacking-"
-MOST_MEMBERS = 500_000
-MOST_BYTES = 16 << 30  # that come out of one archive
-MOST_TIMES = 50  # as many bytes as the archive itself has; pictures gain nothing from compression, text a factor of ten
-ALWAYS_FINE = 1 << 20  # a tiny archive may well be mostly padding
+MAX_MEMBERS = 500_000
+MAX_BYTES = 16 << 30  # extracted from one archive
+MAX_RATIO = 50  # of extracted bytes to the archive's size; text compresses by about ten
+ALWAYS_ALLOWED = 1 << 20  # extracted bytes; a tiny archive can be mostly padding
 DAMAGE = (
     zipfile.BadZipFile,
     tarfile.TarError,
@@ -41,33 +42,26 @@ DAMAGE = (
     OverflowError,
     LookupError,
 )
-DAMAGE_NUMBERS = (
-    None,
-    errno.ENOTDIR,
-    errno.EISDIR,
-    errno.EEXIST,
-    errno.ENAMETOOLONG,
-    errno.EINVAL,
-)  # the others are the machine's fault
+# other numbers are faults of the machine
+DAMAGE_NUMBERS = (None, errno.ENOTDIR, errno.EISDIR, errno.EEXIST, errno.ENAMETOOLONG, errno.EINVAL)
 
-Member = tuple[
-    str, Iterator[bytes] | None
-]  # its name and its content, piece by piece; a folder has none
+# its name and its content in pieces; None for a folder
+Member = tuple[str, Iterator[bytes] | None]
 Count = Callable[[int], None]
 
 
-def unpack(archive: Path, folder: Path, contents: Mapping[str, str | None]) -> None:
-    """Take these files out of a zip, tar or tar.gz file and put them into the folder.
+def unpack_archive(archive: Path, folder: Path, contents: Mapping[str, str | None]) -> None:
+    """Extract these files from a zip, tar or tar.gz file into the folder.
 
     Parameters
     ----------
     archive
-        The zip, tar or tar.gz file. One that has a folder named like `folder` at its top is read as if it had that folder's contents there.
+        The zip, tar or tar.gz file. A top-level folder with the name of `folder` is skipped.
     folder
-        Where they go.
+        Where the files go.
     contents
-        What to take, and the checksum of each where there is one. A name that ends in a slash is a folder with all that is in it. What the
-        archive does not hold is left out.
+        What to extract, with checksums if there are any. A name that ends in a slash is a folder
+        with everything in it. Files that the archive does not hold are ignored.
 
     Examples
     --------
@@ -75,7 +69,7 @@ def unpack(archive: Path, folder: Path, contents: Mapping[str, str | None]) -> N
     ...     with zipfile.ZipFile(Path(folder) / "pets.zip", "w") as file:
     ...         file.writestr("cats.csv", "Tom")
     ...         file.writestr("more/dogs.csv", "Rex")
-    ...     unpack(Path(folder) / "pets.zip", Path(folder), {"cats.csv": None})
+    ...     unpack_archive(Path(folder) / "pets.zip", Path(folder), {"cats.csv": None})
     ...     sorted(os.listdir(folder))
     ['cats.csv', 'pets.zip']
     """
@@ -99,8 +93,8 @@ def _extract(archive: Path, into: Path, contents: Mapping[str, str | None], top:
             for number, (name, content) in enumerate(
                 _members(archive, file, _counter(archive, file, advance))
             ):
-                if number == MOST_MEMBERS:
-                    raise DataError(f"'{archive.name}' holds more than {MOST_MEMBERS} files")
+                if number == MAX_MEMBERS:
+                    raise DataError(f"'{archive.name}' contains more than {MAX_MEMBERS} files")
                 inside = "/".join(_parts_below(top, name))
                 if content is not None and _is_wanted(inside, contents):
                     _write(content, into / inside)
@@ -111,14 +105,12 @@ def _extract(archive: Path, into: Path, contents: Mapping[str, str | None], top:
             raise
         words = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         reason = " ".join(words.split()).rstrip(".")[:200] or type(error).__name__
-        raise DataError(
-            f"'{archive.name}' is a damaged archive, or none at all ({reason})"
-        ) from error
+        raise DataError(f"'{archive.name}' is damaged or is not an archive ({reason})") from error
 
 
 def _counter(archive: Path, file: IO[bytes], advance: Advance) -> Count:
-    """What to call with the number of bytes that came out; refuses when they are too many."""
-    most = min(MOST_BYTES, ALWAYS_FINE + MOST_TIMES * archive.stat().st_size)
+    """A function to call with the number of extracted bytes; it raises an error for too many."""
+    most = min(MAX_BYTES, ALWAYS_ALLOWED + MAX_RATIO * archive.stat().st_size)
     total = 0
 
     def count(n_bytes: int) -> None:
@@ -126,7 +118,7 @@ def _counter(archive: Path, file: IO[bytes], advance: Advance) -> Count:
         total += n_bytes
         if total > most:
             raise DataError(
-                f"'{archive.name}' unpacks to more than the {most} bytes that an archive of its size may hold"
+                f"'{archive.name}' unpacks to more than the {most} bytes allowed for its size"
             )
         advance(file.tell())
 
@@ -148,12 +140,10 @@ def _of_zip(archive: Path, file: IO[bytes], count: Count) -> Iterator[Member]:
         for info in opened.infolist():
             kind = stat.S_IFMT(info.external_attr >> 16)
             _refuse_danger(archive, info.filename, is_plain=kind in (0, stat.S_IFREG, stat.S_IFDIR))
-            if info.compress_type not in (
-                zipfile.ZIP_STORED,
-                zipfile.ZIP_DEFLATED,
-            ):  # others come out in pieces of any size
+            # others decompress in pieces of any size
+            if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 raise DataError(
-                    f"'{archive.name}' is compressed in a way that is not known here (number {info.compress_type})"
+                    f"'{archive.name}' has an unknown compression type ({info.compress_type})"
                 )
             yield (
                 info.filename,
@@ -169,20 +159,19 @@ def _of_tar(archive: Path, stream: _Counted) -> Iterator[Member]:
                 member.name,
                 is_plain=(member.isfile() and not member.issparse()) or member.isdir(),
             )
-            if hasattr(
-                tarfile, "data_filter"
-            ):  # Python 3.11.4 and later; raises where the standard library sees a danger that we do not
+            # Python 3.11.4 and later; the standard library's own checks
+            if hasattr(tarfile, "data_filter"):
                 tarfile.data_filter(member, str(archive.parent))
             yield (
                 member.name,
                 None if member.isdir() else _pieces(partial(opened.extractfile, member)),
             )
-    while stream.read(READ_AT_ONCE):  # to the very end, where gzip keeps its checksum
+    while stream.read(READ_AT_ONCE):  # to the end, where gzip stores its checksum
         pass
 
 
 class _Counted(io.RawIOBase):
-    """A stream whose bytes are counted as they are read, those of members that nobody wants too."""
+    """A stream whose bytes are counted as they are read, including those of skipped members."""
 
     def __init__(self, stream: IO[bytes] | gzip.GzipFile, count: Count) -> None:
         self.stream, self.count = stream, count
@@ -194,9 +183,9 @@ class _Counted(io.RawIOBase):
 
 
 def _pieces(open_member: Callable[[], IO[bytes] | None]) -> Iterator[bytes]:
-    """The member's content, which is only opened when the first piece is asked for."""
+    """The content of a member, which is opened when the first piece is requested."""
     source = open_member()
-    assert source is not None  # of a file
+    assert source is not None  # a file, not a folder
     with source:
         while piece := source.read(READ_AT_ONCE):
             yield piece
@@ -209,12 +198,12 @@ def _counted(pieces: Iterator[bytes], count: Count) -> Iterator[bytes]:
 
 
 def _refuse_danger(archive: Path, name: str, is_plain: bool) -> None:
-    """Refuse what leads out of the folder on any system, and what is neither a file nor a folder."""
+    """Refuse names that lead out of the folder on any system, links, devices and sparse files."""
     if name.startswith("/") or ".." in PurePosixPath(name).parts or "\\" in name or ":" in name:
-        raise DataError(f"'{archive.name}' holds {name[:80]!r}, which leads out of the folder")
+        raise DataError(f"'{archive.name}' contains {name[:80]!r}, which leads out of the folder")
     if not is_plain:
         raise DataError(
-            f"'{archive.name}' holds {name[:80]!r}, which is a link, a device or a file with holes"
+            f"'{archive.name}' contains {name[:80]!r}, which is a link, a device or a sparse file"
         )
 
 
@@ -240,7 +229,8 @@ def _check(archive: Path, folder: Path, contents: Mapping[str, str | None]) -> N
     for name, checksum in contents.items():
         if checksum and (folder / name).is_file() and not matches(folder / name, checksum):
             raise DataError(
-                f"'{archive.name}' holds a '{name}' that is not the published one: its checksum is not {checksum}"
+                f"'{archive.name}' contains a '{name}' that is not the published file: "
+                f"its checksum is not {checksum}"
             )
 
 
@@ -249,7 +239,6 @@ def _move(temporary: Path, folder: Path, contents: Mapping[str, str | None]) -> 
         if (temporary / name).exists():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             if name.endswith("/") and (folder / name).is_dir():
-                (
-                    folder / name
-                ).rmdir()  # which refuses where anything is in it; Windows renames onto no folder
+                # fails if it is not empty; Windows cannot rename onto a folder
+                (folder / name).rmdir()
             os.replace(temporary / name, folder / name)

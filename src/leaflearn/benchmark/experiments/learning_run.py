@@ -25,7 +25,7 @@ from leaflearn.benchmark.experiments.parts import (
 from leaflearn.benchmark.experiments.run_record import RunRecord
 from leaflearn.benchmark.experiments.spec import Run
 from leaflearn.benchmark.methods import Method, describe
-from leaflearn.benchmark.methods.running import tell
+from leaflearn.benchmark.methods.running import make_oracle_info
 
 CHECKPOINT_SECONDS = 60.0  # between two checkpoints
 MAX_RECORDS = 100  # lines of the learning curve, not counting the last
@@ -161,4 +161,4 @@ def _learn_epoch(method: Method, sampler: BilevelSampler, epoch: int) -> dict[st
 
 def _updates(method: Method, sampler: BilevelSampler, epoch: int) -> Iterator[dict[str, float]]:
     for batches, truth in sampler.epoch(epoch):
-        yield method.update(batches, tell(method, truth))
+        yield method.update(batches, make_oracle_info(method, truth))

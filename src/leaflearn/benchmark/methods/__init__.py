@@ -1,6 +1,6 @@
-"""Every method of the paper, behind one contract; each file registers its own."""
+"""All methods of the paper with one interface; each file registers its methods."""
 
-from leaflearn.benchmark.methods import (  # noqa: F401  # importing a file is what registers its methods
+from leaflearn.benchmark.methods import (  # noqa: F401  # importing a file registers its methods
     erm,
     label_prop,
     leaf,

@@ -1,11 +1,12 @@
-"""The one contract of all methods: what they may know, what they are asked, and who may be told the truth.
+"""The interface of all methods: what they may see, and how they learn and predict.
 
-    prepare(problem)        make the models; the problem tells shapes and sizes, never a domain
-    update(batches, told)   learn from one meta-batch; what was learnt, as a few numbers
-    end_epoch()             a pass over the data is over
-    predict_each(x)         the answers of all contexts, (N, K, D); of a method with one answer for all, K is 1
+    prepare(problem)              create the models; the problem has shapes and sizes, but no
+    domains update(batches, oracle_info)  learn from one meta-batch; return a few numbers for the
+    records end_epoch()                   called after each pass over the data predict_each(x)
+    predictions of all contexts, (N, K, D); K is 1 for a single model
 
-A method that declares nothing in `sees` is never told anything. To find every oracle, search for `sees`.
+A method receives information about the domains only if it declares it in `sees`. To find all
+oracles, search for `sees`.
 """
 
 from __future__ import annotations
@@ -28,28 +29,30 @@ ROWS_AT_ONCE = 4096
 
 @dataclass(frozen=True)
 class Problem:
-    """What a method may know beforehand.
+    """What a method may know before training.
 
     Parameters
     ----------
     input_shape, n_outputs, is_classification
-        Of the data; outputs are classes, or values a row.
+        Of the data; outputs are classes, or values per row.
     n_domains
-        How many domains there are: the paper tells every method.
+        Number of domains, which the paper gives to every method.
     n_steps
         Updates in the whole run, for schedules.
     n_rows
-        Rows of the training set, which `Batches.index` counts; None where inputs are drawn anew.
+        Rows of the training set, which `Batches.index` refers to; None if inputs are drawn from an
+        unlimited source.
     network
-        Makes a network of the problem's size with this many outputs.
+        Creates a network for the problem's inputs with this many outputs.
     peek
-        Draws a meta-batch of that many training rows, or a few more, before learning begins.
+        Draws a meta-batch of at least this many training rows before training starts.
     seed
-        Of all that the method draws.
+        Seed of all random numbers of the method.
     optimizer
-        Makes the optimizer of networks' parameters: the same for every method, unless a method names its own.
+        Creates the optimizer of the networks' parameters. It is the same for every method, unless a
+        method uses its own.
     slows_down
-        Does the learning rate fall to zero over the run, in a straight line?
+        Whether the learning rate decreases linearly to zero over the run.
     """
 
     input_shape: tuple[int, ...]
@@ -72,28 +75,30 @@ class Problem:
 
 @dataclass(frozen=True)
 class OracleInfo:
-    """What an oracle is told about a meta-batch: that which it declares in `sees`, and None for the rest."""
+    """What an oracle sees of a meta-batch; fields that it does not declare in `sees` are None."""
 
-    domain: Tensor | None = None  # of each group                              (B,)
-    label_sets: Tensor | None = None  # the answer of each domain to each row  (N, n_domains)
+    domain: Tensor | None = None  # of each group                                            (B,)
+    label_sets: Tensor | None = None  # target of each row in each domain           (N, n_domains)
 
 
 class Method(ABC):
-    """A learner behind the contract. Subclasses set `name`, and keep all that they learn in `modules`, `optimizers` and `memory`."""
+    """A learner with the interface of this module.
+
+    Subclasses implement `build`, `learn` and `answer`. They keep their networks, optimizers and
+    tensors as attributes, which are saved and restored.
+    """
 
     name: ClassVar[str]
-    sees: ClassVar[frozenset[str]] = frozenset()  # of "domain" and "label_set"
+    sees: ClassVar[frozenset[str]] = frozenset()  # "domain", "label_set" or both, for oracles
     claims: ClassVar[frozenset[str]] = frozenset({"regression", "classification"})
-    gives_label_set: ClassVar[bool] = (
-        False  # one score a label, of which the best n_domains are the answer
-    )
+    gives_label_set: ClassVar[bool] = False  # one score per label; the best n_domains are predicted
 
     problem: Problem
     n_updates: int
     generator: torch.Generator
 
     def prepare(self, problem: Problem) -> None:
-        """Make models and optimizers, all randomness from the problem's seed."""
+        """Create models and optimizers, with all random numbers from the problem's seed."""
         self.problem, self.n_updates = problem, 0
         self.generator = torch.Generator().manual_seed(problem.seed)
         with torch.random.fork_rng(devices=[]):
@@ -102,44 +107,44 @@ class Method(ABC):
 
     @abstractmethod
     def build(self) -> None:
-        """Make what learns; torch's global generator is seeded here."""
+        """Create the models; torch's global generator is seeded."""
 
     @abstractmethod
-    def learn(self, batches: Batches, told: OracleInfo | None) -> dict[str, float]:
+    def learn(self, batches: Batches, oracle_info: OracleInfo | None) -> dict[str, float]:
         """Learn from one meta-batch."""
 
     @abstractmethod
     def answer(self, x: Tensor) -> Tensor:
-        """The answers of all contexts to a bounded number of rows, (N, K, D): values, or probabilities."""
+        """Predict values or probabilities of some rows with all contexts, (N, K, D)."""
 
-    def update(self, batches: Batches, told: OracleInfo | None = None) -> dict[str, float]:
+    def update(self, batches: Batches, oracle_info: OracleInfo | None = None) -> dict[str, float]:
         """Learn from one meta-batch."""
         if self.problem.slows_down:
             for optimizer in self.optimizers():
                 slow_down(optimizer, 1.0 - self.progress)
-        numbers = self.learn(batches, told)
+        numbers = self.learn(batches, oracle_info)
         self.n_updates += 1
         return numbers
 
     def about(self) -> dict[str, Any]:
-        """What a reader of the results should know of how this run was begun; nothing of most methods."""
+        """Return facts about this run for the results; most methods have none."""
         return {}
 
-    def end_epoch(self) -> None:  # noqa: B027  # most methods have nothing to do here
-        """A pass over the data is over."""
+    def end_epoch(self) -> None:  # noqa: B027  # most methods do nothing here
+        """Called after each pass over the data."""
 
     def predict_each(self, x: Tensor) -> Tensor:
-        """The answers of all contexts, a bounded number of rows at a time, (N, K, D)."""
+        """Predict with all contexts in blocks of rows, (N, K, D)."""
         with torch.no_grad():
             return torch.cat([self.answer(part) for part in x.split(ROWS_AT_ONCE)])
 
     @property
     def progress(self) -> float:
-        """How far the run is, 0 to 1."""
+        """Completed share of the run, 0 to 1."""
         return min(1.0, self.n_updates / max(1, self.problem.n_steps))
 
     def parts(self) -> dict[str, Any]:
-        """Everything with a `state_dict` that learning changes, by name."""
+        """Attributes with a `state_dict`, by name."""
         return {
             name: part
             for name, part in vars(self).items()
@@ -147,15 +152,15 @@ class Method(ABC):
         }
 
     def optimizers(self) -> list[torch.optim.Optimizer]:
-        """What steps."""
+        """Attributes that are optimizers."""
         return [part for part in vars(self).values() if isinstance(part, torch.optim.Optimizer)]
 
     def tensors(self) -> dict[str, Tensor]:
-        """Plain tensors that learning changes, by name."""
+        """Attributes that are plain tensors, by name."""
         return {name: part for name, part in vars(self).items() if isinstance(part, Tensor)}
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything that a fresh method, prepared for the same problem, needs to go on from here."""
+        """Everything that a new method, prepared for the same problem, needs to resume the run."""
         return {
             "n_updates": self.n_updates,
             "generator": self.generator.get_state(),
@@ -164,7 +169,7 @@ class Method(ABC):
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from where `state` was taken."""
+        """Resume from `state`."""
         self.n_updates = state["n_updates"]
         self.generator.set_state(state["generator"])
         for name, part in self.parts().items():
@@ -174,7 +179,7 @@ class Method(ABC):
 
 
 def descend(optimizer: torch.optim.Optimizer, value: Tensor) -> float:
-    """One step down; the value before it.
+    """Take one gradient step and return the value before it.
 
     Examples
     --------
@@ -189,7 +194,7 @@ def descend(optimizer: torch.optim.Optimizer, value: Tensor) -> float:
 
 
 def as_answers(outputs: Tensor, is_classification: bool) -> Tensor:
-    """From what networks say to what is asked for: probabilities instead of logits.
+    """Convert network outputs to predictions: logits to probabilities in classification.
 
     Examples
     --------

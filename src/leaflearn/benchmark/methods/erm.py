@@ -1,4 +1,4 @@
-"""Empirical risk minimisation: one model for all, which learns the average of the answers."""
+"""Empirical risk minimization: one pooled model, which learns the average target."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from leaflearn.core.batches import Batches
 
 @register("erm")
 class ERM(Method):
-    """One model.
+    """One pooled model.
 
     Examples
     --------
@@ -20,12 +20,12 @@ class ERM(Method):
     """
 
     def build(self) -> None:
-        """One network."""
+        """Create one network."""
         self.network = self.problem.network(self.problem.n_outputs)
         self.optimizer = self.problem.optimizer(self.network.parameters())
 
-    def learn(self, batches: Batches, told: OracleInfo | None) -> dict[str, float]:
-        """The mean loss of all rows."""
+    def learn(self, batches: Batches, oracle_info: OracleInfo | None) -> dict[str, float]:
+        """Minimize the mean loss of all rows."""
         self.network.train()
         return {
             "loss": descend(
@@ -34,13 +34,13 @@ class ERM(Method):
         }
 
     def answer(self, x: Tensor) -> Tensor:
-        """One answer for all, (N, 1, D)."""
+        """Predict with the pooled model, (N, 1, D)."""
         return as_answers(self.network.eval()(x), self.problem.is_classification)[:, None]
 
 
 @register("erm-top-k")
 class ERMTopK(ERM):
-    """One model, whose k best labels are taken for the labels of the k domains.
+    """One pooled model, whose k best labels are the predicted labels of the k domains.
 
     Examples
     --------

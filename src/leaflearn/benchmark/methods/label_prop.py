@@ -1,9 +1,11 @@
-"""LabelProp (Iscen et al., 2019) for labels that are missing: labels spread to the inputs that look alike to the network.
+"""LabelProp (Iscen et al., 2019) for missing labels: labels spread to inputs with similar features.
 
-graph    each input is tied to its nearest neighbours in the network's features, the more alike the stronger
-diffuse  labels spread along the ties, (I - alpha W) Z = Y; an input takes over the labels that reach it most
-learn    the network learns given labels and those taken over, these as much as they are certain
-again    the features have changed, and so has the graph
+graph    each input is connected to its nearest neighbors in the network's features; the edge weight
+         increases with the similarity
+diffuse  labels spread along the edges, (I - alpha W) Z = Y; an input adopts the labels with the
+         highest values
+learn    the network learns given and adopted labels, the latter weighted by their certainty
+repeat   the graph is built again from the new features
 """
 
 from __future__ import annotations
@@ -20,32 +22,37 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from leaflearn.benchmark.methods.contract import ROWS_AT_ONCE, Method, OracleInfo, descend
-from leaflearn.benchmark.methods.label_sets import label_set_loss, label_set_network
-from leaflearn.benchmark.methods.pseudo_label import count_rows, fill
+from leaflearn.benchmark.methods.label_sets import (
+    count_rows,
+    fill,
+    label_set_loss,
+    label_set_network,
+)
 from leaflearn.benchmark.methods.registry import register
 from leaflearn.core.batches import Batches
 
 Array = NDArray[Any]
-PRECISION = 1e-6  # of the solved system: labels from far away arrive weak, and are still compared
+PRECISION = 1e-6  # of the linear solver; distant labels have small values that are compared
 
 
 @register("label-prop")
 class LabelProp(Method):
-    """One model of all labels at once, which takes the missing labels from inputs that look alike.
+    """One network for all labels, which takes the missing labels from similar inputs.
 
-    An input may come again with the label of another domain; every label that was ever given is kept. Until the first round the network
-    learns from the given labels alone.
+    An input may occur again with the label of another domain; all given labels are kept. Until the
+    first graph the network learns from the given labels only.
 
     Parameters
     ----------
     rounds_every
-        Epochs from one graph to the next.
+        Epochs between two graphs.
     n_neighbors, gamma, alpha
-        Of the graph and of the diffusion, as in `diffuse`. Iscen et al. take 50 neighbours and an alpha of 0.99, for a few labels among
-        many inputs without any; here every input comes with a label, so none has to come from afar.
+        Of the graph and of the diffusion, see `diffuse`. Iscen et al. use 50 neighbors and alpha
+        0.99 for a few labels among many unlabelled inputs; here every input has a label, so labels
+        need not spread far.
     most_rows
-        Inputs that the graph may have, which are kept in memory. Of a larger training set that many are drawn at random, once; the others
-        are learnt from with their given labels alone.
+        Maximum number of inputs in the graph, which are stored. From a larger training set, that
+        many are drawn at random once; the others are used with their given labels only.
 
     Examples
     --------
@@ -57,76 +64,64 @@ class LabelProp(Method):
     gives_label_set = True
 
     def __init__(
-        self, *, rounds_every: int = 1, n_neighbors: int = 10, gamma: float = 3.0, alpha: float = 0.9,
+        self,
+        *,
+        rounds_every: int = 1,
+        n_neighbors: int = 10,
+        gamma: float = 3.0,
+        alpha: float = 0.9,
         most_rows: int = 20_000,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.rounds_every, self.most_rows = rounds_every, most_rows
         self.n_neighbors, self.gamma, self.alpha = n_neighbors, gamma, alpha
 
     def build(self) -> None:
-        """One network, what is known of the labels of each row, and room for the inputs of the graph."""
+        """Create one network, the label tables, and storage for the inputs of the graph."""
         n_rows, n_outputs = count_rows(self.problem, self.name), self.problem.n_outputs
         self.network = label_set_network(self.problem)
         self.optimizer = self.problem.optimizer(self.network.parameters())
-        self.given = torch.zeros(
-            n_rows, n_outputs, dtype=torch.bool
-        )  # labels that rows came with     (n_rows, C)
-        self.spread = torch.zeros(
-            n_rows, n_outputs
-        )  # how much of each label reached a row            (n_rows, C)
-        self.certainty = torch.zeros(
-            n_rows
-        )  # of the labels that a row takes over                     (n_rows,)
-        self.rows = torch.randperm(n_rows, generator=self.generator)[
-            : self.most_rows
-        ]  # in the graph  (M,)
-        self.place = torch.full((n_rows,), -1).scatter(
-            0, self.rows, torch.arange(len(self.rows))
-        )  #   (n_rows,)
-        self.inputs = torch.zeros(
-            len(self.rows), *self.problem.input_shape
-        )  #                         (M, ...)
-        self.is_kept = torch.zeros(
-            len(self.rows), dtype=torch.bool
-        )  # whether the input was seen yet  (M,)
+        self.given = torch.zeros(n_rows, n_outputs, dtype=torch.bool)  #                 (n_rows, C)
+        # value of each label after the diffusion
+        self.spread = torch.zeros(n_rows, n_outputs)  #                                  (n_rows, C)
+        self.certainty = torch.zeros(n_rows)  # of the adopted labels                      (n_rows,)
+        # rows in the graph (M,), and the position of each row in it (n_rows,)
+        self.rows = torch.randperm(n_rows, generator=self.generator)[: self.most_rows]
+        self.place = torch.full((n_rows,), -1).scatter(0, self.rows, torch.arange(len(self.rows)))
+        self.inputs = torch.zeros(len(self.rows), *self.problem.input_shape)  #             (M, ...)
+        self.is_kept = torch.zeros(len(self.rows), dtype=torch.bool)  # is stored               (M,)
         self.n_epochs = torch.tensor(0)
 
-    def learn(self, batches: Batches, told: OracleInfo | None) -> dict[str, float]:
-        """Binary cross-entropy, label by label; a label that was taken over counts as much as it is certain."""
-        assert batches.index is not None, (
-            "label-prop must know which input of the training set each row is"
-        )
+    def learn(self, batches: Batches, oracle_info: OracleInfo | None) -> dict[str, float]:
+        """Minimize the binary cross-entropy; adopted labels are weighted by their certainty."""
+        assert batches.index is not None, "label-prop needs the row numbers of the training set"
         self._keep(batches.index, batches.x, batches.y)
-        goal = self.label_sets(
-            batches.index
-        )  #                                                         (N, C)
-        taken_over = goal & ~self.given[batches.index]
-        weight = torch.where(taken_over, self.certainty[batches.index, None], 1.0)
+        goal = self.label_sets(batches.index)  #                                              (N, C)
+        adopted = goal & ~self.given[batches.index]
+        weight = torch.where(adopted, self.certainty[batches.index, None], 1.0)
         loss = label_set_loss(self.network.train()(batches.x), goal.float(), weight=weight)
-        certainty = weight[taken_over].sum() / taken_over.sum().clamp(min=1)
+        certainty = weight[adopted].sum() / adopted.sum().clamp(min=1)
         return {"loss": descend(self.optimizer, loss), "certainty": float(certainty)}
 
     def end_epoch(self) -> None:
-        """Every so many epochs, spread the labels along a new graph."""
+        """Spread the labels along a new graph every `rounds_every` epochs."""
         self.n_epochs = self.n_epochs + 1
         if int(self.n_epochs) % self.rounds_every == 0 and int(self.is_kept.sum()) > 1:
             self._spread_labels(
-                self.rows[self.is_kept], features(self.network, self.inputs[self.is_kept])
+                self.rows[self.is_kept], hidden_features(self.network, self.inputs[self.is_kept])
             )
 
     def label_sets(self, rows: Tensor) -> Tensor:
-        """The labels that these rows of the training set are believed to have, given ones among them, (N, C) of bool."""
+        """Given and adopted labels of these rows of the training set, (N, C) of bool."""
         given, spread = self.given[rows], self.spread[rows]
-        return given | (
-            fill(given, spread, self.problem.n_domains) & (spread > 0)
-        )  # a label that did not reach a row is none of its own
+        # a label with value 0 is not adopted
+        return given | (fill(given, spread, self.problem.n_domains) & (spread > 0))
 
     def answer(self, x: Tensor) -> Tensor:
-        """How likely each label is, (N, 1, C)."""
+        """Predict the probability of each label, (N, 1, C)."""
         return torch.sigmoid(self.network.eval()(x))[:, None]
 
     def _keep(self, index: Tensor, x: Tensor, y: Tensor) -> None:
-        """Remember the labels of all rows, and the inputs of those in the graph."""
+        """Store the labels of all rows, and the inputs of those in the graph."""
         self.given[index, y] = True
         place = self.place[index]
         self.inputs[place[place >= 0]] = x[place >= 0]
@@ -141,19 +136,21 @@ class LabelProp(Method):
             spread.masked_fill(labels, 0.0), self.problem.n_domains - labels.sum(1)
         )
         self.spread[rows] = spread.float()
-        self.certainty[rows] = (
-            certainty / certainty.max().clamp(min=1e-12)
-        ).float()  # the most certain row counts as a given label
+        # the most certain row has weight 1
+        self.certainty[rows] = (certainty / certainty.max().clamp(min=1e-12)).float()
 
 
-def features(network: nn.Module, x: Tensor) -> Tensor:
-    """What the last layer of a network sees of each row, (N, F); what it says, where the network is not a sequence of layers.
+def hidden_features(network: nn.Module, x: Tensor) -> Tensor:
+    """Return the input of a network's last layer for each row, (N, F).
+
+    For a network that is not a sequence of layers, this is its output.
 
     Examples
     --------
-    >>> features(nn.Sequential(nn.Linear(3, 5), nn.ReLU(), nn.Linear(5, 2)), torch.zeros(4, 3)).shape
+    >>> network = nn.Sequential(nn.Linear(3, 5), nn.ReLU(), nn.Linear(5, 2))
+    >>> hidden_features(network, torch.zeros(4, 3)).shape
     torch.Size([4, 5])
-    >>> features(nn.Linear(3, 2), torch.zeros(4, 3)).shape
+    >>> hidden_features(nn.Linear(3, 2), torch.zeros(4, 3)).shape
     torch.Size([4, 2])
     """
     body = _without_last(network.eval())
@@ -164,20 +161,21 @@ def features(network: nn.Module, x: Tensor) -> Tensor:
 def diffuse(
     seen: Array, labels: Array, n_neighbors: int = 10, gamma: float = 3.0, alpha: float = 0.9
 ) -> Array:
-    """Spread labels to the rows that look alike, (N, C).
+    """Spread labels to similar rows, (N, C).
 
     Parameters
     ----------
     seen
         Features of the rows, (N, F).
     labels
-        Whether a row has a label, (N, C). All rows of a label send out 1 together, so that a frequent label does not drown a rare one.
+        Whether a row has a label, (N, C). The rows of each label have a total weight of 1, so that
+        frequent labels do not dominate rare ones.
     n_neighbors
-        Each row is tied to this many nearest others.
+        Number of nearest neighbors that each row is connected to.
     gamma
-        A tie is as strong as the cosine of the angle between the features to this power.
+        An edge weight is the cosine similarity of the features to this power.
     alpha
-        How far labels spread, from 0, not at all, to 1, without end.
+        How far labels spread, from 0 (not at all) to 1 (without limit).
 
     Examples
     --------
@@ -186,13 +184,11 @@ def diffuse(
     >>> diffuse(seen, labels, n_neighbors=1).argmax(1)
     array([0, 0, 1, 1])
     """
-    ties = _graph(
+    edges = _graph(
         seen, n_neighbors, gamma
-    )  #                                                            (N, N)
-    system = sparse.identity(len(seen), format="csr") - alpha * ties
-    sent = labels / np.maximum(
-        labels.sum(axis=0), 1
-    )  #                                                  (N, C)
+    )  #                                                (N, N)
+    system = sparse.identity(len(seen), format="csr") - alpha * edges
+    sent = labels / np.maximum(labels.sum(axis=0), 1)  #                                      (N, C)
     spread = np.stack(
         [cg(system, sent[:, c], rtol=PRECISION)[0] for c in range(sent.shape[1])], axis=1
     )
@@ -200,23 +196,22 @@ def diffuse(
 
 
 def certainties(spread: Tensor, n_missing: Tensor) -> Tensor:
-    """How clearly the label scores (N, C) of a row single out as many labels as it lacks (N,): from 0, all alike, to 1, (N,).
+    """How clearly the scores (N, C) of a row select the labels that it lacks, from 0 to 1, (N,).
 
-    With one label missing this is the weight of Iscen et al.: 1 minus the entropy, in units of the largest there can be.
+    `n_missing` (N,) is the number of these labels. With one missing label this is the weight of
+    Iscen et al.: 1 minus the normalized entropy.
 
     Examples
     --------
-    >>> certainties(torch.tensor([[0.0, 3.0, 0.0], [1.0, 1.0, 1.0], [1.0, 1.0, 0.0]]), torch.tensor([1, 1, 2]))
+    >>> spread = torch.tensor([[0.0, 3.0, 0.0], [1.0, 1.0, 1.0], [1.0, 1.0, 0.0]])
+    >>> certainties(spread, torch.tensor([1, 1, 2]))
     tensor([1., 0., 1.])
     """
     total = spread.sum(1, keepdim=True)
-    entropy = torch.special.entr(spread / total.clamp(min=torch.finfo(spread.dtype).tiny)).sum(
-        1
-    )  #      (N,)
-    least, most = (
-        n_missing.clamp(min=1).log(),
-        np.log(spread.shape[1]),
-    )  # of labels that are all equally sure, and of all labels
+    share = spread / total.clamp(min=torch.finfo(spread.dtype).tiny)
+    entropy = torch.special.entr(share).sum(1)  #                                               (N,)
+    # entropy of equally likely missing labels, and of all labels
+    least, most = (n_missing.clamp(min=1).log(), np.log(spread.shape[1]))
     certainty = 1 - (entropy - least).clamp(min=0) / (most - least).clamp(min=1e-12)
     return torch.where((total[:, 0] > 0) & (n_missing > 0), certainty.clamp(0, 1), 0.0).to(
         spread.dtype
@@ -224,22 +219,20 @@ def certainties(spread: Tensor, n_missing: Tensor) -> Tensor:
 
 
 def _graph(seen: Array, n_neighbors: int, gamma: float) -> sparse.csr_matrix:
-    """Ties between rows, the same both ways, scaled by how much each row is tied, (N, N)."""
-    directions = normalize(
-        torch.from_numpy(np.asarray(seen, dtype=np.float64))
-    ).numpy()  # nearest on the sphere is largest cosine
-    ties = kneighbors_graph(directions, min(n_neighbors, len(seen) - 1), mode="distance")
-    ties.data = (
-        np.maximum(1 - ties.data**2 / 2, 0.0) ** gamma
-    )  # the cosine, from the distance on the sphere
-    ties = ties + ties.T
-    degree = np.asarray(ties.sum(axis=1)).ravel()
+    """Symmetric edge weights between rows, normalized by the degrees, (N, N)."""
+    # on the unit sphere, the nearest has the largest cosine
+    directions = normalize(torch.from_numpy(np.asarray(seen, dtype=np.float64))).numpy()
+    edges = kneighbors_graph(directions, min(n_neighbors, len(seen) - 1), mode="distance")
+    # the cosine, from the distance
+    edges.data = np.maximum(1 - edges.data**2 / 2, 0.0) ** gamma
+    edges = edges + edges.T
+    degree = np.asarray(edges.sum(axis=1)).ravel()
     scale = sparse.diags(1 / np.sqrt(np.maximum(degree, 1e-12)))
-    return scale @ ties @ scale
+    return scale @ edges @ scale
 
 
 def _without_last(network: nn.Module) -> nn.Module:
-    """The layers before the last one, also where the last is a sequence itself."""
+    """All layers except the last one, also if the last one is a sequence itself."""
     if not isinstance(network, nn.Sequential):
         return network
     last = network[-1]

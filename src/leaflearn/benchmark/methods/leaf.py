@@ -1,4 +1,4 @@
-"""LEAF and its relatives: they differ in nothing but the allocation rule."""
+"""LEAF and its variants, which differ only in the allocation rule."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Temperature = float | Literal["paper"]
 
 @register("leaf")
 class Leaf(Method):
-    """Algorithm 1 as printed: the whole group goes to the model that explains it best.
+    """Algorithm 1 as printed: each group is allocated to the model with the smallest loss.
 
     Parameters
     ----------
     n_contexts
-        Local models; as many as there are domains where None.
+        Number of local models; None means the number of domains.
 
     Examples
     --------
@@ -37,22 +37,22 @@ class Leaf(Method):
         self.n_contexts = n_contexts
 
     def rule(self) -> Rule:
-        """How groups are shared out."""
+        """The allocation rule."""
         return Hard()
 
     @property
     def loss(self) -> Loss:
-        """What a local model gets wrong of a row."""
+        """The loss of a row."""
         return self.problem.loss
 
     def build(self) -> None:
-        """K networks."""
+        """Create K networks."""
         shape = (self.n_contexts or self.problem.n_domains,)
         self.models = make_model_set(lambda: self.problem.network(self.problem.n_outputs), shape)
         self.optimizer = self.problem.optimizer(self.models.parameters())
 
-    def learn(self, batches: Batches, told: OracleInfo | None) -> dict[str, float]:
-        """Score, allocate, learn."""
+    def learn(self, batches: Batches, oracle_info: OracleInfo | None) -> dict[str, float]:
+        """Score, allocate and take a gradient step."""
         taken = step(
             self.models,
             batches,
@@ -65,25 +65,25 @@ class Leaf(Method):
         return {"loss": float(taken.value), **usage(taken.weights)}
 
     def answer(self, x: Tensor) -> Tensor:
-        """The answer of each local model, (N, K, D)."""
+        """Predict with each local model, (N, K, D)."""
         self.models.train(False)
         return as_answers(self.models(x).transpose(0, 1), self.problem.is_classification)
 
     def contexts(self, batches: Batches) -> Tensor:
-        """The local model that explains each group best, (B,)."""
+        """The local model with the smallest loss on each group, (B,)."""
         return score(self.models, batches, self.loss).argmin(-1)
 
 
 @register("leaf-em")
 class LeafEM(Leaf):
-    """LEAF-EM: the model is drawn from the posterior (Appendix A.3).
+    """LEAF-EM: the model is sampled from the posterior (Appendix A.3).
 
     Parameters
     ----------
     n_contexts
         As in `Leaf`.
     temperature
-        Of the posterior; the paper's is 0.1 in regression and 1 in classification.
+        Temperature of the posterior; the paper uses 0.1 in regression and 1 in classification.
 
     Examples
     --------
@@ -106,13 +106,15 @@ class LeafEM(Leaf):
         )
 
     def rule(self) -> Rule:
-        """Draw a model."""
+        """Sample a model."""
         return Sampled(self.degree())
 
 
 @register("em-single")
 class EMSingle(LeafEM):
-    """EM that throws the groups away: every row is a group of its own, and every model learns from it by its posterior (Appendix G).
+    """EM without groups (Appendix G).
+
+    Every row is a group of its own, and every model learns from it with its posterior weight.
 
     Examples
     --------
@@ -124,17 +126,18 @@ class EMSingle(LeafEM):
         """Textbook EM."""
         return Soft(self.degree())
 
-    def learn(self, batches: Batches, told: OracleInfo | None) -> dict[str, float]:
-        """As LEAF, but row by row."""
+    def learn(self, batches: Batches, oracle_info: OracleInfo | None) -> dict[str, float]:
+        """Like LEAF, row by row."""
         rows = torch.arange(len(batches.group))
         return super().learn(
-            Batches(batches.x, batches.y, rows, index=batches.index, n_groups=len(rows)), told
+            Batches(batches.x, batches.y, rows, index=batches.index, n_groups=len(rows)),
+            oracle_info,
         )
 
 
 @register("leaf-extra")
 class LeafExtra(Leaf):
-    """LEAF with one model too many (LEAF-AM in the paper).
+    """LEAF with one extra model (LEAF-AM in the paper).
 
     Examples
     --------
@@ -143,13 +146,13 @@ class LeafExtra(Leaf):
     """
 
     def build(self) -> None:
-        """One network more than there are domains."""
+        """Create one network more than there are domains."""
         self.n_contexts = self.n_contexts or self.problem.n_domains + 1
         super().build()
 
 
 def usage(weights: Tensor) -> dict[str, float]:
-    """Share of the groups (B, K) that each model learnt from, by name.
+    """Share of the groups (B, K) that each model learned from, by name.
 
     Examples
     --------

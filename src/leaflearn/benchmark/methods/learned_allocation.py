@@ -1,8 +1,8 @@
-"""Allocation by a network of its own: it reads the rows of a group and says which local model the group belongs to.
+"""Allocation by a separate network, which reads the rows of a group and predicts its local model.
 
-This is what LEAF's allocation is contrasted with. LEAF takes the model of the smallest loss, which needs no parameters; here, as in the
-spirit of Su et al. (2020), a separate network infers the index. Su et al. train it and the models in two nested problems; here both descend
-the same soft loss at once, which is the plainest thing to do with a separate network.
+It is a baseline for LEAF's allocation, which takes the model with the smallest loss and has no
+parameters. The idea follows Su et al. (2020), who train the network and the models in two nested
+problems. Here both minimize the same soft loss at once, which is the simplest variant.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from torch import Tensor, nn
 from leaflearn.benchmark.methods.contract import OracleInfo, descend
 from leaflearn.benchmark.methods.leaf import Leaf, usage
 from leaflearn.benchmark.methods.registry import register
-from leaflearn.benchmark.methods.sparse_moe import join
+from leaflearn.benchmark.methods.sparse_moe import append_targets
 from leaflearn.core.algorithm import sum_rows_by_group
 from leaflearn.core.batches import Batches
 from leaflearn.core.model_set import make_model_set
 
-WIDTH = 32  # of what is known of a row, and of a group
+WIDTH = 32  # of the embeddings of rows and groups
 
 
 @register("learned-allocation")
 class LearnedAllocation(Leaf):
-    """K local models, and a network that tells from the rows of a group how much each model should learn from it.
+    """K local models, and a network that predicts their weights for a group from its rows.
 
     Parameters
     ----------
     n_contexts
-        Local models; as many as there are domains where None.
+        Number of local models; None means the number of domains.
 
     Examples
     --------
@@ -37,7 +37,7 @@ class LearnedAllocation(Leaf):
     """
 
     def build(self) -> None:
-        """K networks, and one more that reads groups."""
+        """Create K networks, and one that reads groups."""
         n_contexts, n_outputs = self.n_contexts or self.problem.n_domains, self.problem.n_outputs
         self.models = make_model_set(lambda: self.problem.network(n_outputs), (n_contexts,))
         self.reader = GroupReader(
@@ -47,35 +47,31 @@ class LearnedAllocation(Leaf):
             [*self.models.parameters(), *self.reader.parameters()]
         )
 
-    def learn(self, batches: Batches, told: OracleInfo | None) -> dict[str, float]:
-        """Mean over groups of the local models' mean losses, weighted with what the network makes of the group."""
+    def learn(self, batches: Batches, oracle_info: OracleInfo | None) -> dict[str, float]:
+        """Minimize the weighted mean losses of the local models, averaged over groups."""
         self.models.train(True)
-        weights = self.reader.train()(
-            batches
-        )  #                                              (B, K)
-        losses = _average(
-            self.problem.loss(self.models(batches.x), batches.y), batches
-        )  #    (B, K)
+        weights = self.reader.train()(batches)  #                                             (B, K)
+        losses = _average(self.problem.loss(self.models(batches.x), batches.y), batches)  #   (B, K)
         return {
             "loss": descend(self.optimizer, (weights * losses).sum(-1).mean()),
             **usage(weights.detach()),
         }
 
     def contexts(self, batches: Batches) -> Tensor:
-        """The local model that the network infers for each group, (B,)."""
+        """The local model with the largest predicted weight for each group, (B,)."""
         with torch.no_grad():
             return torch.as_tensor(self.reader.eval()(batches).argmax(-1))
 
 
 class GroupReader(nn.Module):
-    """Probabilities of K local models for each group, from the mean over its rows of an embedding of (x, y).
+    """Probabilities of K local models for each group, from the mean embedding of its rows (x, y).
 
     Parameters
     ----------
     network
-        Reads the inputs, with 32 outputs.
+        Embeds the inputs, with 32 outputs.
     n_outputs, n_contexts, is_classification
-        Classes, or values a row; K; whether the answers are classes.
+        Classes, or values per row; K; whether targets are classes.
 
     Examples
     --------
@@ -98,13 +94,13 @@ class GroupReader(nn.Module):
     def forward(self, batches: Batches) -> Tensor:
         """Probabilities, (B, K)."""
         rows = self.embed(
-            join(self.network(batches.x), batches.y, self.n_classes)
-        )  #        (N, 32)
+            append_targets(self.network(batches.x), batches.y, self.n_classes)
+        )  #       (N, 32)
         return torch.softmax(self.decide(_average(rows.T, batches)), -1)
 
 
 def _average(rows: Tensor, batches: Batches) -> Tensor:
-    """From numbers of rows (D, N) to their means over groups (B, D)."""
+    """Average values of rows (D, N) over groups, (B, D)."""
     return (
         sum_rows_by_group(rows, batches.group, batches.n_groups, batches.weight)
         / batches.sizes.to(rows)[:, None]

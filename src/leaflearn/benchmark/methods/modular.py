@@ -1,11 +1,14 @@
-"""Modular meta-learning (Alet et al., 2018, BounceGrad): a few small modules, of which every group adds up its own choice.
+"""Modular meta-learning (Alet et al., 2018, BounceGrad): each group predicts with a sum of modules.
 
-    structure   which modules a group's answer is the sum of, found by simulated annealing on the loss of the group's support rows
-    modules     learn by gradient descent from the loss of the query rows under that structure
+    structure   the modules that are summed for a group, found by simulated annealing on the loss of
+                the group's support rows
+    modules     learn by gradient descent on the loss of the query rows under that structure
 
-The paper says five modules 1-16-16-1, composed by sum. How many are added up it does not say; here it is two, the number of the published
-implementation's own example of sums, in which a module may be taken twice. There the groups are few and each keeps its structure from step
-to step; here groups are drawn afresh, so each update anneals from a structure at random, at a temperature that falls over the run.
+The paper uses five modules 1-16-16-1, composed by sum. It does not say how many are summed; here it
+is two, as in the published implementation's example of sums, in which a module may be used twice.
+In that implementation the groups are few and keep their structures between steps. Here groups are
+drawn again, so each update anneals from a random structure, at a temperature that decreases over
+the run.
 """
 
 from __future__ import annotations
@@ -24,23 +27,23 @@ from leaflearn.core.model_set import make_model_set
 from leaflearn.engines.networks import mlp
 
 HIDDEN = (16, 16)
-SEARCHES = 16  # for the structure of a domain, once learning is over
+N_SEARCHES = 16  # parallel searches for the structure of a domain, after training
 
 
 @register("modular")
 class Modular(Method):
-    """A sum of modules, chosen anew for every group.
+    """A sum of modules, chosen for each group.
 
     Parameters
     ----------
     n_modules, n_slots
-        Modules there are, and modules that are added up.
+        Number of modules, and how many of them are summed.
     learning_rate
-        Of Adam, by which the modules learn.
+        Of Adam.
     n_proposals
-        Changes of one slot that are tried for each group in an update; five times as many where `adapt` searches.
+        Proposed changes of one slot per group and update; five times as many in `adapt`.
     hot, cold
-        The temperature at the start and at the end of a run, in units of the loss.
+        Temperature at the start and at the end of a run, in units of the loss.
 
     Examples
     --------
@@ -53,29 +56,36 @@ class Modular(Method):
     paper_steps: ClassVar[int] = 3_000
 
     def __init__(
-        self, *, n_modules: int = 5, n_slots: int = 2, learning_rate: float = 0.003, n_proposals: int = 20,
-        hot: float = 1.0, cold: float = 0.001,
-    ) -> None:  # fmt: skip
+        self,
+        *,
+        n_modules: int = 5,
+        n_slots: int = 2,
+        learning_rate: float = 0.003,
+        n_proposals: int = 20,
+        hot: float = 1.0,
+        cold: float = 0.001,
+    ) -> None:
         if not 0 < cold <= hot:
             raise ValueError(
-                f"The temperature falls from {hot} to {cold}, but `hot` must be at least `cold`, and both above 0."
+                f"`hot` is {hot} and `cold` is {cold}, but `hot` must be at least `cold`, "
+                "and both above 0."
             )
         self.n_modules, self.n_slots, self.learning_rate = n_modules, n_slots, learning_rate
         self.n_proposals, self.hot, self.cold = n_proposals, hot, cold
 
     def build(self) -> None:
-        """The modules, as one batched program."""
+        """Create the modules, as one batched program."""
         n_inputs = int(torch.Size(self.problem.input_shape).numel())
         self.modules = make_model_set(
             lambda: mlp(n_inputs, self.problem.n_outputs, HIDDEN), (self.n_modules,)
         )
         self.optimizer = torch.optim.Adam(self.modules.parameters(), self.learning_rate)
 
-    def learn(self, batches: Batches, told: OracleInfo | None) -> dict[str, float]:
-        """Anneal the structures on the support, then let the modules learn from the query; all groups count the same."""
+    def learn(self, batches: Batches, oracle_info: OracleInfo | None) -> dict[str, float]:
+        """Anneal the structures on the support rows, then update the modules on the query rows."""
         parts = halve(batches)
         outputs = self.modules(batches.x.flatten(1))  #                         (M, N, D)
-        support = Rows(
+        support = ModuleOutputs(
             outputs[:, parts.support].detach(),
             batches.y[parts.support],
             batches.group[parts.support],
@@ -83,7 +93,7 @@ class Modular(Method):
         )
         temperatures = torch.full((self.n_proposals,), self._temperature(self.progress))
         last, _ = anneal(support, self.n_slots, temperatures, self.generator)
-        query = Rows(
+        query = ModuleOutputs(
             outputs[:, parts.query],
             batches.y[parts.query],
             batches.group[parts.query],
@@ -95,23 +105,26 @@ class Modular(Method):
         }
 
     def answer(self, x: Tensor) -> Tensor:
-        """The mean answer of all structures, (N, 1, D): what is said before anything is known of the domain."""
+        """Predict with the mean of all structures, (N, 1, D)."""
         return self.n_slots * self.modules(x.flatten(1)).mean(0)[:, None]
 
     def find_structure(self, x: Tensor, y: Tensor) -> Tensor:
-        """The modules whose sum explains these labelled rows best, of all that annealing tries, in rising order, (n_slots,).
+        """Find the modules whose sum has the smallest loss on labelled rows, sorted, (n_slots,).
 
-        One search may end where no change of a single module helps though a change of two would, so there are several at once, each
-        with a temperature that falls from `hot` to `cold`. They draw from a generator of their own: asking leaves learning as it is.
+        A search can end where no change of a single module helps although a change of two would.
+        Therefore several searches run at once, each with a temperature that decreases from `hot` to
+        `cold`. They use their own generator, so the call does not affect training.
         """
         check_labelled(x, y, row=(self.problem.n_outputs,))
         with torch.no_grad():
-            outputs = self.modules(x.flatten(1)).repeat(1, SEARCHES, 1)  #      (M, SEARCHES * N, D)
-        rows = Rows(
+            outputs = self.modules(x.flatten(1)).repeat(
+                1, N_SEARCHES, 1
+            )  #      (M, N_SEARCHES * N, D)
+        rows = ModuleOutputs(
             outputs,
-            y.repeat(SEARCHES, 1),
-            torch.arange(SEARCHES).repeat_interleave(len(x)),
-            SEARCHES,
+            y.repeat(N_SEARCHES, 1),
+            torch.arange(N_SEARCHES).repeat_interleave(len(x)),
+            N_SEARCHES,
         )
         temperatures = torch.tensor(
             [
@@ -125,7 +138,10 @@ class Modular(Method):
         return best[rows.loss(best).argmin()].sort().values
 
     def adapt(self, x: Tensor, y: Tensor) -> Answer:
-        """The sum of the modules that explain these labelled rows best, (N, ...) to (N, D); later learning does not change it."""
+        """Return the sum of the modules that fit these labelled rows best, (N, ...) to (N, D).
+
+        Later training does not change it.
+        """
         structure, modules = self.find_structure(x, y), copy.deepcopy(self.modules)
 
         def answer(x: Tensor) -> Tensor:
@@ -138,28 +154,28 @@ class Modular(Method):
         return float(self.hot * (self.cold / self.hot) ** progress)
 
 
-class Rows:
-    """Rows of some groups with what each module says to them.
+class ModuleOutputs:
+    """Rows of some groups with the outputs of all modules.
 
     Parameters
     ----------
     outputs, y, group
-        What the modules say (M, N, D), the targets (N, D), and the group of each row (N,).
+        Outputs of the modules (M, N, D), targets (N, D), and the group of each row (N,).
     n_groups
-        How many groups there are.
+        Number of groups.
 
     Examples
     --------
-    >>> rows = Rows(torch.tensor([[[1.0]], [[5.0]]]), torch.tensor([[6.0]]), torch.tensor([0]), 1)
+    >>> outputs = torch.tensor([[[1.0]], [[5.0]]])
+    >>> rows = ModuleOutputs(outputs, torch.tensor([[6.0]]), torch.tensor([0]), 1)
     >>> rows.loss(torch.tensor([[0, 1]])), rows.loss(torch.tensor([[0, 0]]))
     (tensor([0.]), tensor([16.]))
     """
 
     def __init__(self, outputs: Tensor, y: Tensor, group: Tensor, n_groups: int) -> None:
         self.outputs, self.y, self.group = outputs, y, group
-        self._share = 1.0 / torch.bincount(
-            group, minlength=n_groups
-        )  # of a row in its group's mean
+        # weight of a row in the mean of its group
+        self._share = 1.0 / torch.bincount(group, minlength=n_groups)
 
     def loss(self, structure: Tensor) -> Tensor:
         """Mean squared error of every group under its structure (B, n_slots), shape (B,)."""
@@ -170,22 +186,24 @@ class Rows:
 
     @property
     def n_groups(self) -> int:
-        """How many groups there are."""
+        """Number of groups."""
         return len(self._share)
 
 
 def anneal(
-    rows: Rows, n_slots: int, temperatures: Tensor, generator: torch.Generator
+    rows: ModuleOutputs, n_slots: int, temperatures: Tensor, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
-    """Simulated annealing from a structure at random, for all groups at once: the last structures and the best, both (B, n_slots).
+    """Anneal the structures of all groups: return the last and the best, both (B, n_slots).
 
-    At every temperature one slot of each group is filled with a module at random; what is better stays, and what is worse stays with
-    probability exp(-rise of the loss / temperature).
+    Simulated annealing starts from random structures. At every temperature, a random module is
+    proposed for one slot of each group. A better proposal is accepted; a worse one is accepted with
+    probability exp(-increase of the loss / temperature).
 
     Examples
     --------
-    >>> outputs = torch.tensor([1.0, 5.0, 9.0])[:, None, None].expand(3, 2, 1)  # three constants, two rows
-    >>> rows = Rows(outputs, torch.tensor([[6.0], [14.0]]), torch.tensor([0, 1]), 2)
+    >>> constants = torch.tensor([1.0, 5.0, 9.0])
+    >>> outputs = constants[:, None, None].expand(3, 2, 1)  # for two rows
+    >>> rows = ModuleOutputs(outputs, torch.tensor([[6.0], [14.0]]), torch.tensor([0, 1]), 2)
     >>> last, best = anneal(rows, 2, torch.full((50,), 0.1), torch.Generator().manual_seed(0))
     >>> best.sort().values
     tensor([[0, 1],

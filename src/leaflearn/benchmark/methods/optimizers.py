@@ -1,4 +1,7 @@
-"""The optimizers of the paper's tasks, and how they slow down. The task chooses, so that every method of a table learns by the same one."""
+"""The optimizers of the paper's tasks and their learning rate schedule.
+
+The task chooses the optimizer, so that all methods of a table use the same one.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ def adam(
     beta1: float = 0.5,
     beta2: float = 0.999,
 ) -> Optimizer:
-    """The optimizer of the paper's pictures.
+    """The optimizer of the paper's image tasks.
 
     Examples
     --------
@@ -49,7 +52,7 @@ OPTIMIZERS: dict[str, Callable[..., Optimizer]] = {"sgd": sgd, "adam": adam}
 
 
 def slow_down(optimizer: Optimizer, share: float) -> None:
-    """Set the learning rate to a share of what it was at first.
+    """Set the learning rate to a share of its initial value.
 
     Examples
     --------

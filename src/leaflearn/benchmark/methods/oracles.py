@@ -1,4 +1,4 @@
-"""The oracles: they are told what nobody else may know."""
+"""Oracles: methods that see the domains or the labels of all domains."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from leaflearn.core.allocation import one_hot
 from leaflearn.core.batches import Batches
 from leaflearn.core.model_set import make_model_set
 
-N_SHARED = 64
+N_SHARED = 64  # neurons or channels of the shared layer
 
 
 @register("mtl-oracle")
 class MultiTaskOracle(Method):
-    """One model a domain, told the domain of each group.
+    """One model per domain, given the domain of each group.
 
     Parameters
     ----------
     shared
-        Let all models look through one layer that they share, which the paper tried.
+        Add a layer that all models share, as the paper also tried.
 
     Examples
     --------
@@ -39,7 +39,7 @@ class MultiTaskOracle(Method):
         self.shared = shared
 
     def build(self) -> None:
-        """As many networks as domains."""
+        """Create one network per domain."""
         self.models = make_model_set(
             lambda: self.problem.network(self.problem.n_outputs), (self.problem.n_domains,)
         )
@@ -48,13 +48,13 @@ class MultiTaskOracle(Method):
             [*self.models.parameters(), *self.shared_layer.parameters()]
         )
 
-    def learn(self, batches: Batches, told: OracleInfo | None) -> dict[str, float]:
-        """Each model learns from its own domain."""
-        assert told is not None, "the multi-task oracle must be told"
-        assert told.domain is not None, (
-            "the multi-task oracle must be told the domain of each group"
+    def learn(self, batches: Batches, oracle_info: OracleInfo | None) -> dict[str, float]:
+        """Train each model on its own domain."""
+        assert oracle_info is not None, "the multi-task oracle needs an OracleInfo"
+        assert oracle_info.domain is not None, (
+            "the multi-task oracle needs the domain of each group"
         )
-        weights = one_hot(told.domain, self.problem.n_domains, batches.x.dtype)
+        weights = one_hot(oracle_info.domain, self.problem.n_domains, batches.x.dtype)
         seen = Batches(
             self.shared_layer(batches.x), batches.y, batches.group, n_groups=batches.n_groups
         )
@@ -66,14 +66,14 @@ class MultiTaskOracle(Method):
         }
 
     def answer(self, x: Tensor) -> Tensor:
-        """The answer of each domain's model, (N, K, D)."""
+        """Predict with the model of each domain, (N, K, D)."""
         self.models.train(False)
         return as_answers(
             self.models(self.shared_layer(x)).transpose(0, 1), self.problem.is_classification
         )
 
     def _make_shared(self) -> nn.Module:
-        """A layer that keeps the shape of its inputs, so that the same networks fit behind it."""
+        """A layer that keeps the shape of its inputs, so that the networks do not change."""
         channels = self.problem.input_shape[0]
         if len(self.problem.input_shape) == 3:
             return nn.Sequential(
@@ -88,7 +88,7 @@ class MultiTaskOracle(Method):
 
 @register("mll-oracle")
 class MultiLabelOracle(ERM):
-    """One model of all labels at once, told the answers of all domains to each row.
+    """One network for all labels, given the label of each row in every domain.
 
     Examples
     --------
@@ -101,20 +101,22 @@ class MultiLabelOracle(ERM):
     gives_label_set = True
 
     def build(self) -> None:
-        """One network."""
+        """Create one network."""
         self.network = label_set_network(self.problem)
         self.optimizer = self.problem.optimizer(self.network.parameters())
 
-    def learn(self, batches: Batches, told: OracleInfo | None) -> dict[str, float]:
-        """Binary cross-entropy, label by label."""
-        assert told is not None, "the multi-label oracle must be told"
-        assert told.label_sets is not None, (
-            "the multi-label oracle must be told the labels of all domains"
+    def learn(self, batches: Batches, oracle_info: OracleInfo | None) -> dict[str, float]:
+        """Minimize the binary cross-entropy of all labels."""
+        assert oracle_info is not None, "the multi-label oracle needs an OracleInfo"
+        assert oracle_info.label_sets is not None, (
+            "the multi-label oracle needs the labels of all domains"
         )
-        goal = torch.zeros(len(batches.x), self.problem.n_outputs).scatter_(1, told.label_sets, 1.0)
+        goal = torch.zeros(len(batches.x), self.problem.n_outputs).scatter_(
+            1, oracle_info.label_sets, 1.0
+        )
         self.network.train()
         return {"loss": descend(self.optimizer, label_set_loss(self.network(batches.x), goal))}
 
     def answer(self, x: Tensor) -> Tensor:
-        """How likely each label is, (N, 1, C)."""
+        """Predict the probability of each label, (N, 1, C)."""
         return torch.sigmoid(self.network.eval()(x))[:, None]

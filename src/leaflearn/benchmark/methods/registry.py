@@ -1,4 +1,4 @@
-"""The table of methods. A method's file registers it; `leaflearn.benchmark.methods` imports them all."""
+"""The table of methods. Each file registers its methods; the package imports all files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ METHODS: dict[str, type[Method]] = {}
 
 
 def register(name: str) -> Callable[[type[Method]], type[Method]]:
-    """Put a method into the table.
+    """Register the decorated method in `METHODS`.
 
     Examples
     --------
@@ -24,7 +24,9 @@ def register(name: str) -> Callable[[type[Method]], type[Method]]:
 
     def add(method: type[Method]) -> type[Method]:
         if name in METHODS:
-            raise ValueError(f"There is a method called {name!r} already; choose another name.")
+            raise ValueError(
+                f"A method called {name!r} is already registered; choose another name."
+            )
         method.name = name
         METHODS[name] = method
         return method
@@ -33,7 +35,7 @@ def register(name: str) -> Callable[[type[Method]], type[Method]]:
 
 
 def make_method(name: str, **settings: object) -> Method:
-    """A method by its name, with hyper-parameters other than the paper's where they are given.
+    """Create a method by name; settings override the paper's hyper-parameters.
 
     Examples
     --------
@@ -42,6 +44,6 @@ def make_method(name: str, **settings: object) -> Method:
     """
     if name not in METHODS:
         raise ValueError(
-            f"method {name!r} is not known; choose one of {', '.join(sorted(METHODS))}."
+            f"The method {name!r} is unknown; choose one of {', '.join(sorted(METHODS))}."
         )
     return METHODS[name](**settings)

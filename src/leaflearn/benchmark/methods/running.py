@@ -1,4 +1,4 @@
-"""Train a method on the meta-batches of a sampler. Only what a method declares in `sees` reaches it."""
+"""Train a method on the meta-batches of a sampler; it sees only what it declares in `sees`."""
 
 from __future__ import annotations
 
@@ -14,20 +14,25 @@ from leaflearn.benchmark.methods.contract import Method, OracleInfo, Problem
 from leaflearn.benchmark.methods.optimizers import Optimize, sgd
 from leaflearn.core.batches import Batches
 
-PEEKED = 1_000_000  # an epoch that no training reaches: what is looked at beforehand is drawn apart
+PEEK_EPOCH = 1_000_000  # drawn from before training; no training reaches this epoch
 
 
 def describe(
-    sampler: BilevelSampler, network: Callable[[int], nn.Module], n_epochs: int, seed: int = 0, optimizer: Optimize = sgd,
+    sampler: BilevelSampler,
+    network: Callable[[int], nn.Module],
+    n_epochs: int,
+    seed: int = 0,
+    optimizer: Optimize = sgd,
     slows_down: bool = False,
-) -> Problem:  # fmt: skip
-    """What a method may know of a run beforehand.
+) -> Problem:
+    """Return what a method may know before training.
 
     Examples
     --------
     >>> from leaflearn.benchmark.datasets import DATASETS
     >>> from leaflearn.engines.networks import mlp
-    >>> problem = describe(BilevelSampler(DATASETS["functions"]()), lambda n_outputs: mlp(1, n_outputs), n_epochs=2)
+    >>> sampler = BilevelSampler(DATASETS["functions"]())
+    >>> problem = describe(sampler, lambda n_outputs: mlp(1, n_outputs), n_epochs=2)
     >>> problem.input_shape, problem.n_domains, problem.is_classification, problem.n_steps
     ((1,), 3, False, 16)
     """
@@ -35,15 +40,24 @@ def describe(
     is_classification = domains.classes is not None
     n_outputs = len(domains.classes) if domains.classes is not None else _count_outputs(domains)
     return Problem(
-        domains.input_shape, n_outputs, is_classification, len(domains), n_epochs * len(sampler), sampler.n_rows, network,
-        lambda n_rows: _peek(sampler, n_rows), seed, optimizer, slows_down,
-    )  # fmt: skip
+        domains.input_shape,
+        n_outputs,
+        is_classification,
+        len(domains),
+        n_epochs * len(sampler),
+        sampler.n_rows,
+        network,
+        lambda n_rows: _peek(sampler, n_rows),
+        seed,
+        optimizer,
+        slows_down,
+    )
 
 
 def train(
     method: Method, sampler: BilevelSampler, problem: Problem, n_epochs: int
 ) -> list[dict[str, float]]:
-    """Prepare the method and let it learn; for each epoch the mean of what the updates told.
+    """Prepare and train the method; return the mean of the numbers from `update` for each epoch.
 
     Examples
     --------
@@ -60,22 +74,25 @@ def train(
     history = []
     for epoch in range(n_epochs):
         rows = [
-            method.update(batches, tell(method, truth)) for batches, truth in sampler.epoch(epoch)
+            method.update(batches, make_oracle_info(method, truth))
+            for batches, truth in sampler.epoch(epoch)
         ]
         method.end_epoch()
         history.append({name: float(np.mean([row[name] for row in rows])) for name in rows[0]})
     return history
 
 
-def tell(method: Method, truth: Truth) -> OracleInfo | None:
-    """What this method may see of the truth; None for all but oracles.
+def make_oracle_info(method: Method, truth: Truth) -> OracleInfo | None:
+    """Return what this method may see of the truth; None for methods that are not oracles.
 
     Examples
     --------
     >>> from leaflearn.benchmark.methods import make_method
     >>> truth = Truth(domain=np.array([1, 0]), names=("up", "down"))
-    >>> tell(make_method("leaf"), truth) is None, tell(make_method("mtl-oracle"), truth).domain
-    (True, tensor([1, 0]))
+    >>> make_oracle_info(make_method("leaf"), truth) is None
+    True
+    >>> make_oracle_info(make_method("mtl-oracle"), truth).domain
+    tensor([1, 0])
     """
     if not method.sees:
         return None
@@ -84,16 +101,17 @@ def tell(method: Method, truth: Truth) -> OracleInfo | None:
     if "label_set" in method.sees:
         if truth.label_sets is None:
             raise ValueError(
-                f"{method.name} needs the answers of all domains to each input, but the domains of this data set do not share inputs."
+                f"{method.name} needs the targets of each input in all domains, but the domains of "
+                "this data set do not share inputs; choose another data set."
             )
         label_sets = torch.from_numpy(np.asarray(truth.label_sets))
     return OracleInfo(domain, label_sets)
 
 
 def _peek(sampler: BilevelSampler, n_rows: int) -> Batches:
-    """Meta-batches of an epoch of their own, joined until there are enough rows."""
+    """Join meta-batches of a separate epoch until there are enough rows."""
     parts: list[Batches] = []
-    for batches, _ in sampler.epoch(PEEKED):
+    for batches, _ in sampler.epoch(PEEK_EPOCH):
         parts.append(batches)
         if sum(len(part.x) for part in parts) >= n_rows:
             break

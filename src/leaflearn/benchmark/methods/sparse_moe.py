@@ -1,18 +1,20 @@
-"""A sparse mixture of experts: a gate looks at one row, its answer included, and hands it to one of K experts.
+"""A sparse mixture of experts: a gate sees one row with its target and selects one of K experts.
 
     H(x, y) = [x, y] W_gate + noise * softplus([x, y] W_noise)      the noisy logits
     G(x, y) = softmax(keep_top_1(H(x, y)))                          as the paper prints it
 
-A softmax over one kept logit is 1, whatever the logit is. So the printed gate has no gradient: its draw at the start decides for good which
-rows an expert learns from, and only weight decay moves it. The "switch" gate keeps the probability that the chosen expert has among all of
-them, which depends on the logits, and is asked to use all experts alike (after Fedus et al. 2022).
+A softmax over a single logit is always 1, so the printed gate has no gradient. Its initialization
+determines which rows each expert learns from, and only weight decay changes it. The "switch" gate
+keeps the probability of the selected expert among all experts, which depends on the logits, and has
+a penalty for unequal use of the experts (after Fedus et al. 2022).
 
-A gate that can learn need not find the domains: it sees y, so it may hand each expert the rows whose answers are alike, whatever they
-answer. Then the loss in training is small, and no expert knows a domain.
+A gate that can learn need not find the domains. It sees y, so it can send rows with similar targets
+to the same expert. Then the training loss is small, but no expert corresponds to a domain.
 
-Where the paper is silent, this is assumed: every row and every expert has noise of its own, as in Shazeer et al. (2017), which is left out
-where nothing is learnt; rows are routed one by one ("for each example"), so groups play no part; the gate's matrices have no bias and start
-as any linear layer does; a label becomes one plane a class, all ones for the class at hand.
+Assumptions where the paper is silent: every row and expert has its own noise, as in Shazeer et al.
+(2017), and there is no noise outside training; rows are routed one by one ("for each example"), so
+groups are not used; the gate's matrices have no bias and the default initialization of linear
+layers; a label becomes one plane per class, with ones for the class of the row.
 """
 
 from __future__ import annotations
@@ -36,16 +38,17 @@ Gate = Literal["paper", "switch"]
 
 @register("sparse-moe")
 class SparseMoE(Method):
-    """As many experts as domains, and a noisy gate that sees a row with its answer and picks one of them.
+    """One expert per domain, and a noisy gate that sees a row with its target and selects one.
 
     Parameters
     ----------
     gate
-        "paper", which cannot learn, or "switch", which weighs the loss with the probability of the chosen expert.
+        "paper", which cannot learn, or "switch", which weights the loss by the probability of the
+        selected expert.
     balance
-        How much the switch gate is asked to use all experts alike.
+        Weight of the switch gate's penalty for unequal use of the experts.
     hidden
-        Neurons of a layer before the gate; 0, as printed, makes it linear, so that it can only part rows along straight lines.
+        Neurons of a layer before the gate. 0, as printed, makes the gate linear.
 
     Examples
     --------
@@ -56,12 +59,12 @@ class SparseMoE(Method):
     def __init__(self, *, gate: Gate = "paper", balance: float = 0.01, hidden: int = 0) -> None:
         if gate not in get_args(Gate):
             raise ValueError(
-                f"`gate` is {gate!r}; choose 'paper', which is as printed, or 'switch', which can learn."
+                f"`gate` is {gate!r}; choose 'paper', as printed, or 'switch', which can learn."
             )
         self.kind, self.balance, self.hidden = gate, balance, hidden
 
     def build(self) -> None:
-        """K experts and a gate, which learn together."""
+        """Create K experts and a gate, which are trained together."""
         n_experts = self.problem.n_domains
         self.models = make_model_set(
             lambda: self.problem.network(self.problem.n_outputs), (n_experts,)
@@ -71,11 +74,11 @@ class SparseMoE(Method):
             [*self.models.parameters(), *self.gate.parameters()]
         )
 
-    def learn(self, batches: Batches, told: OracleInfo | None) -> dict[str, float]:
-        """The mean loss of all rows, each under its own expert."""
+    def learn(self, batches: Batches, oracle_info: OracleInfo | None) -> dict[str, float]:
+        """Minimize the mean loss of all rows, each under its own expert."""
         logits = self.gate(
-            self._join(batches), self.generator
-        )  #                             (N, K)
+            self._inputs(batches), self.generator
+        )  #                            (N, K)
         chosen = one_hot(logits.argmax(-1), logits.shape[-1], logits.dtype)
         weights = self._weigh(logits, chosen)
         self.models.train(True)
@@ -85,33 +88,34 @@ class SparseMoE(Method):
         return {"loss": descend(self.optimizer, value), **usage(chosen)}
 
     def answer(self, x: Tensor) -> Tensor:
-        """The answer of each expert, (N, K, D): at test time there is no y for the gate to see."""
+        """Predict with each expert, (N, K, D): at test time the gate has no y."""
         self.models.train(False)
         return as_answers(self.models(x).transpose(0, 1), self.problem.is_classification)
 
     def experts(self, batches: Batches) -> Tensor:
-        """The expert that each row goes to without noise, (N,)."""
+        """The expert that each row is sent to without noise, (N,)."""
         with torch.no_grad():
-            return torch.as_tensor(self.gate(self._join(batches)).argmax(-1))
+            return torch.as_tensor(self.gate(self._inputs(batches)).argmax(-1))
 
     def _weigh(self, logits: Tensor, chosen: Tensor) -> Tensor:
-        """What each expert's loss on each row counts, (N, K): zero but for the chosen one.
+        """Weight of each expert's loss on each row, (N, K): zero except for the selected expert.
 
-        The sum of gated outputs has one term, so its loss is the loss of that term. The switch weighs the loss and not the output: an
-        expert whose output is scaled while it learns gives answers of the wrong size when it is asked alone.
+        The sum of gated outputs has one term, so its loss is the loss of that term. The switch gate
+        weights the loss and not the output: an expert whose output is scaled in training would give
+        predictions of the wrong scale when it is used alone.
         """
         if self.kind == "paper":
             return torch.softmax(keep_top_1(logits), -1)
         return torch.softmax(logits, -1) * chosen
 
-    def _join(self, batches: Batches) -> Tensor:
-        return join(
+    def _inputs(self, batches: Batches) -> Tensor:
+        return append_targets(
             batches.x, batches.y, self.problem.n_outputs if self.problem.is_classification else None
         ).flatten(1)
 
 
 class NoisyGate(nn.Module):
-    """Logits of K experts, with noise whose size is learnt too.
+    """Logits of K experts, with noise whose scale is learned as well.
 
     Parameters
     ----------
@@ -135,7 +139,7 @@ class NoisyGate(nn.Module):
         self.noise = nn.Linear(hidden or n_inputs, n_experts, bias=False)
 
     def forward(self, rows: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        """Logits (N, K); without noise where there is no generator to draw it from."""
+        """Logits (N, K); without noise if there is no generator."""
         features = self.features(rows)
         logits: Tensor = self.clean(features)
         if generator is None:
@@ -145,24 +149,25 @@ class NoisyGate(nn.Module):
         )
 
 
-def join(x: Tensor, y: Tensor, n_classes: int | None = None) -> Tensor:
-    """Inputs with their answers beside them: as further columns, or as further planes of a picture.
+def append_targets(x: Tensor, y: Tensor, n_classes: int | None = None) -> Tensor:
+    """Append targets to their inputs: as further columns, or as further planes of an image.
 
     Parameters
     ----------
     x
-        Inputs, (N, D), or pictures (N, C, H, W).
+        Inputs, (N, D), or images (N, C, H, W).
     y
-        Values (N, D), or class numbers (N,) of `n_classes` classes, which become ones and zeros.
+        Values (N, D), or class numbers (N,) of `n_classes` classes, which are one-hot encoded.
     n_classes
         None in regression.
 
     Examples
     --------
-    >>> join(torch.tensor([[5.0], [6.0]]), torch.tensor([0, 1]), n_classes=2)
+    >>> append_targets(torch.tensor([[5.0], [6.0]]), torch.tensor([0, 1]), n_classes=2)
     tensor([[5., 1., 0.],
             [6., 0., 1.]])
-    >>> join(torch.zeros(4, 3, 8, 8), torch.zeros(4, dtype=torch.long), n_classes=18).shape
+    >>> images, labels = torch.zeros(4, 3, 8, 8), torch.zeros(4, dtype=torch.long)
+    >>> append_targets(images, labels, n_classes=18).shape
     torch.Size([4, 21, 8, 8])
     """
     target = y.to(x.dtype) if n_classes is None else one_hot(y, n_classes, x.dtype)  #        (N, D)
@@ -172,7 +177,7 @@ def join(x: Tensor, y: Tensor, n_classes: int | None = None) -> Tensor:
 
 
 def keep_top_1(logits: Tensor) -> Tensor:
-    """All logits but the largest of each row become minus infinity; of equals, the first is kept.
+    """Set all logits except the largest of each row to minus infinity; the first one wins a tie.
 
     Examples
     --------
@@ -184,10 +189,10 @@ def keep_top_1(logits: Tensor) -> Tensor:
 
 
 def imbalance(logits: Tensor, chosen: Tensor) -> Tensor:
-    """How unevenly the experts are used: 1 where all are used alike, K where one takes all rows for certain.
+    """How unequally the experts are used: 1 if equally, K if one expert always has all rows.
 
-    The share of the rows that an expert has does not depend on the logits smoothly, but its mean probability does: their product is small
-    where the experts that have many rows are made less likely.
+    The share of rows of an expert is not a smooth function of the logits, but its mean probability
+    is. Their product is small if experts with many rows become less probable.
 
     Examples
     --------
@@ -200,15 +205,16 @@ def imbalance(logits: Tensor, chosen: Tensor) -> Tensor:
 
 
 def _against_mean(value: Tensor, weights: Tensor) -> Tensor:
-    """The same value, but the gate learns only whether a row did better or worse than the mean.
+    """The same value, but with the mean loss as a baseline for the gate's gradient.
 
-    All losses are positive: without this, the gate would gain wherever it is less sure of its choice, and end as a toss of a coin.
+    All losses are positive. Without the baseline, the gate would gain by being less certain of its
+    choice, and become uniform.
     """
     kept = weights.sum(-1).mean()
     return value - (value / kept).detach() * (kept - kept.detach())
 
 
 def _count_inputs(problem: Problem) -> int:
-    """Columns of what the gate sees."""
+    """Number of columns that the gate sees."""
     shape = problem.input_shape
     return math.prod(shape) + problem.n_outputs * (math.prod(shape[1:]) if len(shape) == 3 else 1)
