@@ -9,6 +9,8 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+from leaflearn import _renamed
+
 if TYPE_CHECKING:
     from leaflearn.estimators import (
         Identification,
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
         load,
     )
     from leaflearn.messages import RecoveryWarning
+    from leaflearn.tabular.informative_columns import find_informative_columns
+    from leaflearn.tabular.table_model import TableModel
 
 __version__ = version("leaflearn")
 
@@ -29,6 +33,7 @@ _HOME = {
     "LeafRanker": "leaflearn.estimators",
     "LeafRegressor": "leaflearn.estimators",
     "RecoveryWarning": "leaflearn.messages",
+    "TableModel": "leaflearn.tabular.table_model",
     "WithinGroupKFold": "leaflearn.estimators",
     "find_informative_columns": "leaflearn.tabular.informative_columns",
     "load": "leaflearn.estimators",
@@ -39,6 +44,7 @@ __all__ = [
     "LeafRanker",
     "LeafRegressor",
     "RecoveryWarning",
+    "TableModel",
     "WithinGroupKFold",
     "__version__",
     "find_informative_columns",
@@ -46,7 +52,13 @@ __all__ = [
 ]
 
 
+_renamed.install()
+
+
 def __getattr__(name: str) -> Any:
+    if name in _renamed.NAMES:
+        _renamed.warn_renamed(f"leaflearn.{name}", f"leaflearn.{_renamed.NAMES[name]}")
+        name = _renamed.NAMES[name]
     if name not in _HOME:
         raise AttributeError(f"module 'leaflearn' has no attribute {name!r}")
     return getattr(import_module(_HOME[name]), name)

@@ -3,6 +3,7 @@
 import copy
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -53,8 +54,10 @@ def pages(tmp_path_factory):
 def _with_many_groups(model):
     model = copy.copy(model)
     model.estimator_ = estimator = copy.copy(model.estimator_)
-    for name in ("contexts_", "probabilities_", "_scores"):
+    for name in ("contexts_", "probabilities_"):
         setattr(estimator, name, np.concatenate([getattr(estimator, name)] * 11)[:N_GROUPS])
+    scores = np.concatenate([estimator.fitted_state_.scores] * 11)[:N_GROUPS]
+    estimator.fitted_state_ = replace(estimator.fitted_state_, scores=scores)
     estimator.groups_ = np.array([f"site {i}" for i in range(N_GROUPS)])
     model.group_sizes_ = np.arange(N_GROUPS) + 1
     return model

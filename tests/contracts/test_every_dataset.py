@@ -16,7 +16,7 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 import stand_ins
 from leaflearn.benchmark.datasets import DATASETS, store
 from leaflearn.benchmark.datasets.sampling import GroupedSample, sample_groups
-from leaflearn.benchmark.datasets.sources import Examples, Pictures
+from leaflearn.benchmark.datasets.sources import Examples, Images
 from leaflearn.benchmark.datasets.streaming import BilevelSampler
 from leaflearn.core.batches import Batches
 
@@ -178,7 +178,7 @@ def distinct(arrays):
 
 
 def fingerprints(x):
-    stored = x.stored if isinstance(x, Pictures) else x
+    stored = x.stored if isinstance(x, Images) else x
     return (hash(row.tobytes()) for row in stored)
 
 

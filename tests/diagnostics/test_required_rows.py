@@ -33,13 +33,13 @@ def test_the_required_rows_identify_most_sources(is_label):
         x, label = draw(rng, 2, trial % 2, is_label, noise)
         found = leaf.identify(x, label)
         (more,) = count_required_rows(
-            leaf._local_models,  # public with the fitted state
+            leaf.fitted_state_.local_models,
             x,
             np.zeros(2, dtype=int),
             found.probability,
             found.margin,
             found.is_new,
-            evidence_unit=leaf._evidence_unit,  # public with the fitted state
+            evidence_unit=leaf.fitted_state_.evidence_unit,
             is_classifier=is_label,
         )
         if not 0 < more < 200:

@@ -7,8 +7,8 @@ from sklearn.metrics import roc_auc_score
 from sklearn.neighbors import KNeighborsRegressor
 
 from leaflearn import LeafClassifier, LeafRegressor
-from leaflearn.diagnostics.settings import HELD_OUT
 from leaflearn.engines.novelty import HeldOut, choose_held_out
+from leaflearn.engines.settings import HELD_OUT
 from leaflearn.persistence.values import from_json, to_json
 
 

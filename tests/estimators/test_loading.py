@@ -128,7 +128,7 @@ def test_code_of_the_users_has_to_be_passed_again(folders):
         torch.optim.RMSprop,
         [callback],
     )
-    assert isinstance(leaf._local_models.loss, Half)
+    assert isinstance(leaf.fitted_state_.local_models.loss, Half)
 
 
 def test_a_factory_that_does_not_fit_is_named(folders):

@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 import warnings
+from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
 
@@ -257,7 +258,7 @@ def test_the_code_to_fit_the_model_again_is_python_by_default(tame):
         "features=['dose', 'kind', 'day'], random_state=0).fit(table)" in page.words
     )
     assert "--" not in page.words
-    assert tame[0].estimator_._fingerprint in page.words
+    assert tame[0].estimator_.fingerprint_ in page.words
 
 
 # ---- what it never does --------------------------------------------------------------------------
@@ -344,12 +345,12 @@ def enlarge(model, n_groups, name):
     model = copy.copy(model)
     model.estimator_ = estimator = copy.copy(model.estimator_)
     repeats = -(-n_groups // len(estimator.groups_))
-    for attribute in ("contexts_", "probabilities_", "_scores"):
-        setattr(
-            estimator,
-            attribute,
-            np.concatenate([getattr(estimator, attribute)] * repeats)[:n_groups],
-        )
+    for attribute in ("contexts_", "probabilities_"):
+        values = np.concatenate([getattr(estimator, attribute)] * repeats)[:n_groups]
+        setattr(estimator, attribute, values)
+    state = estimator.fitted_state_
+    scores = np.concatenate([state.scores] * repeats)[:n_groups]
+    estimator.fitted_state_ = replace(state, scores=scores)
     estimator.groups_ = np.array([name.format(i) for i in range(n_groups)])
     model.group_sizes_ = np.tile(model.group_sizes_, repeats)[:n_groups]
     return model
@@ -364,9 +365,9 @@ def test_ten_thousand_groups_stay_below_three_megabytes(tame, name):
 
 def test_of_too_many_groups_the_least_certain_are_listed(tame):
     model = enlarge(tame[0], 25_000, "row {}")
-    model.estimator_._scores = (
-        np.stack([np.zeros(25_000), np.arange(25_000.0)], axis=1) * model.estimator_._evidence_unit
-    )
+    state = model.estimator_.fitted_state_
+    scores = np.stack([np.zeros(25_000), np.arange(25_000.0)], axis=1) * state.evidence_unit
+    model.estimator_.fitted_state_ = replace(state, scores=scores)
     page = render_report(model, None, Origin())
     assert "Of 25,000 groups, the 20,000 least certain ones are listed." in Page(page).words
     assert max(read_groups(page)["margin"]) == pytest.approx(19_999, rel=1e-3)

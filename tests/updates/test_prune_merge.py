@@ -111,7 +111,7 @@ def test_needed_networks_stay_as_they_are(monkeypatch):
     leaf.prune()
     assert leaf.n_contexts_ == 2
     assert leaf.predict_each(X).tolist() == before.tolist()
-    assert [len(losses) > 0 for losses in leaf._held_out.losses] == [True, True]
+    assert [len(losses) > 0 for losses in leaf.fitted_state_.held_out.losses] == [True, True]
 
 
 def test_doubts_about_superfluous_contexts_go_with_them():

@@ -23,6 +23,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import _safe_indexing, check_random_state, get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from leaflearn._renamed import warn_renamed
 from leaflearn.core.allocation import Rule
 from leaflearn.core.grouped_data import (
     GroupedData,
@@ -715,12 +716,12 @@ class BaseLeaf(BaseEstimator):
     @property
     def memory_(self) -> GroupedData | None:
         """The former name of `replay_buffer_`."""
-        _warn_renamed("memory_", "replay_buffer_")
+        warn_renamed("memory_", "replay_buffer_")
         return self.replay_buffer_
 
     @memory_.setter
     def memory_(self, rows: GroupedData | None) -> None:
-        _warn_renamed("memory_", "replay_buffer_")
+        warn_renamed("memory_", "replay_buffer_")
         self.replay_buffer_ = rows
 
     def _replace_contexts(self, state: FittedState) -> None:
@@ -873,11 +874,3 @@ def mean_over_groups(losses: NDArray[np.float64], data: GroupedData) -> float:
     has_rows = mass > 0
     sums = np.bincount(data.group, losses * weight)
     return float((sums[has_rows] / mass[has_rows]).mean())
-
-
-def _warn_renamed(old: str, new: str) -> None:
-    warnings.warn(
-        f"{old} is renamed {new} and will be removed in version 0.4; use {new}.",
-        FutureWarning,
-        stacklevel=3,
-    )

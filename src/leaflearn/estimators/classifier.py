@@ -11,13 +11,15 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.metaestimators import available_if
 
 from leaflearn.core.grouped_data import GroupedData
+from leaflearn.engines.engine import choose_engine
 from leaflearn.engines.fitted_state import FittedState
 from leaflearn.estimators.base import BaseLeaf, mean_over_groups
 from leaflearn.estimators.validation import check_classification_y
 
 
 def _predicts_probabilities(estimator: LeafClassifier) -> bool:
-    return estimator._engine != "refit" or hasattr(estimator.local_model, "predict_proba")
+    is_network = choose_engine(estimator.local_model) != "refit"
+    return is_network or hasattr(estimator.local_model, "predict_proba")
 
 
 class LeafClassifier(ClassifierMixin, BaseLeaf):

@@ -41,7 +41,8 @@ def describe_groups(model: TableModel) -> dict[str, Any]:
     >>> from types import SimpleNamespace
     >>> fitted = {"contexts_": np.array([0, 0]), "probabilities_": np.ones((2, 1))}
     >>> fitted |= {"groups_": np.array(["a", "b"]), "n_contexts_": 1}
-    >>> estimator = SimpleNamespace(**fitted, _scores=np.ones((2, 1)), _evidence_unit=1.0)
+    >>> state = SimpleNamespace(scores=np.ones((2, 1)), evidence_unit=1.0)
+    >>> estimator = SimpleNamespace(**fitted, fitted_state_=state)
     >>> model = SimpleNamespace(estimator_=estimator, group_sizes_=np.array([7, 8]))
     >>> describe_groups(model)["rows"][1]
     {'group': '\\u2068b\\u2069', 'context': 0, 'numbers': ['100\\xa0%', '∞', '8']}
@@ -69,13 +70,15 @@ def list_groups(model: TableModel) -> dict[str, list[Any]]:
     >>> scores = np.array([[0.0, 2.0], [1.0, 0.0]])
     >>> fitted = {"probabilities_": np.array([[0.88, 0.12], [0.27, 0.73]])}
     >>> fitted |= {"groups_": np.array(["a", "b"]), "contexts_": np.array([0, 1])}
-    >>> estimator = SimpleNamespace(**fitted, _scores=scores, _evidence_unit=1.0)
+    >>> state = SimpleNamespace(scores=scores, evidence_unit=1.0)
+    >>> estimator = SimpleNamespace(**fitted, fitted_state_=state)
     >>> model = SimpleNamespace(estimator_=estimator, group_sizes_=np.array([7, 8]))
     >>> list_groups(model)["group"], list_groups(model)["margin"]
     (['b', 'a'], [1.0, 2.0])
     """
     estimator = model.estimator_
-    margin = find_margins(estimator._scores / estimator._evidence_unit)
+    state = estimator.fitted_state_
+    margin = find_margins(state.scores / state.evidence_unit)
     names = [str(group) for group in estimator.groups_.tolist()]
     keys = [(margin[i], _natural_key(name)) for i, name in enumerate(names)]
     order = sorted(range(len(names)), key=lambda i: keys[i])[:MAX_GROUPS]

@@ -55,7 +55,7 @@ def describe_origin(
     >>> model = TableModel("effect")
     >>> model.target_, model.local_model_ = SimpleNamespace(task="regression"), "mlp"
     >>> model.preparation_ = None
-    >>> model.estimator_ = SimpleNamespace(outliers_=[False] * 40, _fingerprint="0123abcd")
+    >>> model.estimator_ = SimpleNamespace(outliers_=[False] * 40, fingerprint_="0123abcd")
     >>> values = describe_origin(model, Origin(), None, python_advice(model))
     >>> values["fit"], values["n_rows"]
     ("TableModel(target='effect', random_state=0).fit(table)", '40 training rows')
@@ -72,7 +72,7 @@ def describe_origin(
         "task": model.target_.task,
         "local_model": isolate(model.local_model_),
         "n_rows": count(len(model.estimator_.outliers_), "training row"),
-        "fingerprint": model.estimator_._fingerprint,
+        "fingerprint": model.estimator_.fingerprint_,
         "is_same": None if rows is None else rows.is_same,
         "libraries": libraries,
     }

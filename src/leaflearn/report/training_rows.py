@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leaflearn.estimators.validation import check_X
 from leaflearn.messages import Message, TableWarning
-from leaflearn.persistence.fingerprint import fingerprint
 from leaflearn.tabular.preparation import Preparation
 from leaflearn.tabular.reading import find_column, to_frame
 from leaflearn.tabular.rows import keep_rows_with_group, keep_rows_with_target, name_groups
@@ -105,9 +103,6 @@ def _is_training_data(
     if len(y) != len(estimator.outliers_):
         return False
     try:
-        target = estimator._check_y(y, reset=False)
-        checked = check_X(estimator, X, reset=False, engine=estimator._engine)
+        return estimator.was_fitted_on(X, y, groups)
     except ValueError:  # the estimator cannot have been fitted to what it rejects
         return False
-    codes = np.unique(groups, return_inverse=True)[1]
-    return bool(fingerprint(checked, target, codes, None) == estimator._fingerprint)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
@@ -10,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from leaflearn._renamed import warn_renamed
 from leaflearn.core.training import Callback
 from leaflearn.diagnostics.required_rows import count_required_rows
 from leaflearn.estimators.classifier import LeafClassifier
@@ -284,12 +284,7 @@ class TableModel:
     @property
     def telling_columns_(self) -> list[str]:
         """The former name of `informative_columns_`."""
-        warnings.warn(
-            "telling_columns_ is renamed informative_columns_ and will be removed in 0.4; "
-            "use informative_columns_.",
-            FutureWarning,
-            stacklevel=2,
-        )
+        warn_renamed("telling_columns_", "informative_columns_")
         return self.informative_columns_
 
     def save(self, folder: str | Path) -> None:

@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from leaflearn.benchmark.experiments.method_errors import method_errors
 
 from leaflearn.benchmark.datasets import DATASETS
 from leaflearn.benchmark.datasets.streaming import BilevelSampler
 from leaflearn.benchmark.evaluation import allocation_agreement
+from leaflearn.benchmark.experiments.measures import method_errors
 from leaflearn.benchmark.experiments.parts import make_network
 from leaflearn.benchmark.methods import describe, leaf_annealed, make_method, settings, train
 from leaflearn.benchmark.methods.leaf_annealed import GroupMixture
