@@ -45,7 +45,7 @@ def finished(output, content, results):
     return spec
 
 
-def test_errors_stand_beside_published_ones(tmp_path):
+def test_errors_are_shown_with_published_numbers(tmp_path):
     spec = finished(
         tmp_path, CONTENT, {method: {"errors": errors} for method, errors in ERRORS.items()}
     )
@@ -107,7 +107,7 @@ def test_rows_can_be_settings(tmp_path):
     assert [row[0] for row in tables[1].rows] == ["clean", "noisy"]
 
 
-def test_errors_after_pruning_have_a_line_of_their_own(tmp_path):
+def test_errors_after_pruning_have_a_separate_line(tmp_path):
     results = {
         "leaf": {"errors": ERRORS["leaf"], "pruned": {"best": [0.2, 0.1], "dropped": 1}},
         "erm-top-k": {"errors": ERRORS["erm-top-k"]},
@@ -122,7 +122,7 @@ def test_errors_after_pruning_have_a_line_of_their_own(tmp_path):
     )
 
 
-def test_published_numbers_do_not_stand_beside_simulated_data(tmp_path):
+def test_simulated_data_have_no_published_numbers(tmp_path):
     results = {
         method: {"errors": errors, "data": "gas-simulated (simulated)"}
         for method, errors in ERRORS.items()
@@ -142,7 +142,7 @@ def test_the_mean_of_the_domains_can_have_a_column(tmp_path):
     assert table.rows[1][-2:] == ("2.00 ± 0.71 (3.00)", "1.75 (+0.25)")
 
 
-def test_notes_say_how_the_runs_were_done_at_this_scale_and_how_they_began(tmp_path):
+def test_notes_describe_settings_and_starts(tmp_path):
     content = {
         **CONTENT,
         "run": {**CONTENT["run"], "n_epochs": 7},
@@ -199,7 +199,7 @@ def test_solutions_are_counted(tmp_path):
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_every_format_holds_every_cell(form):
+def test_every_format_has_every_cell(form):
     table = Table("Errors", ("method", "error"), (("a & b", "1.0 ± 0.1"), ('say "x", y', "50 %")))
     text = join([table], form)
     assert all(word in text for word in ("method", "error", "1.0", "50"))

@@ -23,20 +23,20 @@ def test_the_tables_beside_the_records_are_current():
             assert (folder / name).read_text(encoding="utf-8") == text, name
 
 
-def test_the_page_shows_tables_and_figures_of_what_was_run():
+def test_the_page_shows_tables_and_figures():
     page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
     assert "| LEAF | best (identified) |" in page
     assert "](../results/reproduction/fig-regression-paper.png)" in page
 
 
-def test_what_holds_at_both_scales_is_said_once():
+def test_notes_of_both_scales_are_shown_once():
     page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
     for section in page.split("\n## ")[1:]:
         assumed = [line for line in section.splitlines() if line.startswith("- Assumed")]
         assert len(assumed) == len(set(assumed)), section.splitlines()[0]
 
 
-def test_the_overview_leads_to_every_experiment():
+def test_the_overview_links_every_experiment():
     page = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
     headings = [line.removeprefix("## ") for line in page.splitlines() if line.startswith("## ")]
     links = re.findall(r"^\| \[[^]]+\]\(#([^)]+)\)", page, flags=re.MULTILINE)

@@ -113,7 +113,7 @@ def test_packing_that_was_interrupted_adds_no_run_twice(tmp_path, monkeypatch):
     assert len(record.file.read_text().splitlines()) == 1
 
 
-def test_what_is_left_of_a_folder_after_its_run_was_added_is_removed(tmp_path, monkeypatch):
+def test_leftover_folders_of_finished_runs_are_removed(tmp_path, monkeypatch):
     record = started(tmp_path)
     with monkeypatch.context() as patch:
         patch.setattr(run_record, "_remove", lambda folder: None)

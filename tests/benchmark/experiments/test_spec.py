@@ -49,7 +49,7 @@ def test_a_remark_compares_with_the_paper(name):
 
 
 @pytest.mark.parametrize("name", spec_names())
-def test_the_smallest_scale_needs_no_files(name):
+def test_smoke_scale_needs_no_files(name):
     from leaflearn.benchmark.datasets import DATASETS
 
     assert all(

@@ -175,7 +175,7 @@ def test_long_labels_overlap_nothing(together):
     assert {" ".join(text.get_text().split()) for text in texts} >= set(LONG[:4])
 
 
-def test_the_heading_names_the_set_its_domains_and_how_much_there_is():
+def test_the_heading_has_names_and_numbers_of_examples():
     x = make_images(1234)
     data = make_set(
         (x, np.zeros(1234, int)),
@@ -210,7 +210,7 @@ def test_functions_are_curves_over_grey_examples():
     assert figure.texts[1].get_text() == "up: any number of training examples, 9 test examples"
 
 
-def test_clouds_of_numbers_have_a_panel_for_each_domain_and_output():
+def test_numeric_targets_have_a_panel_for_each_domain_and_output():
     generator = np.random.default_rng(0)
     x, other_x = generator.normal(size=(2500, 16)), generator.normal(size=(90, 16))
     y, other_y = 100 * generator.random((2500, 2)), 100 * generator.random((90, 2)) + 50
@@ -227,7 +227,7 @@ def test_clouds_of_numbers_have_a_panel_for_each_domain_and_output():
     assert panels[0].get_xlim() == panels[1].get_xlim()  # and a place
 
 
-def test_a_place_in_the_plane_keeps_its_target():
+def test_projected_points_keep_their_targets():
     x = np.random.default_rng(0).normal(size=(300, 2))
     figure = draw_sheet(make_set((x, np.stack([np.arange(300.0), -np.arange(300.0)], axis=1))))
     first, second = (axes.collections[0] for axes in figure.axes[:2])
@@ -240,7 +240,7 @@ def test_a_place_in_the_plane_keeps_its_target():
     )  # two inputs are only turned
 
 
-def test_clouds_of_labels_name_few_labels_and_count_many():
+def test_few_labels_are_named_and_many_are_counted():
     x, row = np.random.default_rng(0).normal(size=(60, 5)), np.arange(60)
     figure = draw_sheet(
         make_set(
@@ -256,7 +256,7 @@ def test_clouds_of_labels_name_few_labels_and_count_many():
     )  # the same examples
 
 
-def test_clouds_give_each_label_the_colour_of_its_name():
+def test_points_have_the_colour_of_their_label_in_the_legend():
     x = np.linspace(-1.0, 1.0, 40)[:, None]
     axes = draw_sheet(
         make_set((x, (np.abs(x[:, 0]) > 0.5).astype(int)), classes=("inside", "outside"))
@@ -269,14 +269,14 @@ def test_clouds_give_each_label_the_colour_of_its_name():
     )
 
 
-def test_one_input_with_labels_still_has_a_plane():
+def test_a_single_input_with_labels_can_be_projected():
     figure = draw_sheet(
         make_set((np.arange(6.0)[:, None], np.arange(6) % 2), classes=("even", "odd"))
     )
     assert figure.axes[0].collections[0].get_offsets().shape == (6, 2)
 
 
-def test_fonts_are_readable_and_the_users_settings_stay(images, monkeypatch):
+def test_fonts_are_readable_and_user_settings_are_kept(images, monkeypatch):
     monkeypatch.setitem(matplotlib.rcParams, "font.size", 7.0)
     figure = draw_sheet(images)
     assert min(text.get_size() for axes in figure.axes for text in axes.texts) >= 12

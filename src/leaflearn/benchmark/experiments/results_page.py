@@ -17,8 +17,8 @@ INTRODUCTION = """# Results
 Every table and figure of the paper, from the records in [{folder}]({folder}/). Errors by "best"
 follow the paper: for each domain, the local model with the smallest error on the test labels. The
 errors by "identified" in brackets are realistic: the model is chosen on ten labelled rows and
-tested on the others. A published number is followed by the difference of our result from it. To make this
-page, run `leaflearn reproduce NAME --scale SCALE -o results/reproduction`, then
+tested on the others. A published number is followed by the difference of our result from it. To
+make this page, run `leaflearn reproduce NAME --scale SCALE -o results/reproduction`, then
 `leaflearn results --folder results/reproduction --page docs/results.md`.
 """
 

@@ -185,16 +185,7 @@ def plot_rates_compactly(rates: Sequence[Rate]) -> Figure:
             + SMALL_LANE * (rules.index(rate.rule) + 0.5)
         )
         color = _color(rate.rule, rules)
-        axes.plot(
-            [rate.low, rate.high],
-            [y, y],
-            color=color,
-            linewidth=1.4,
-            alpha=0.6,
-            solid_capstyle="butt",
-            clip_on=False,
-        )
-        axes.plot(rate.rate, y, "o", color=color, markersize=5, clip_on=False, zorder=4)
+        _draw_interval(axes, rate, y, color, linewidth=1.4, alpha=0.6, markersize=5)
     for place in range(1, len(tasks)):
         axes.axhline(height * place, color=FAINT, linewidth=0.8, alpha=0.7)
     about = {rate.task: f"{rate.task}: {rate.about}".removesuffix(": ") for rate in rates}
@@ -300,16 +291,7 @@ def _color(rule: str, rules: Sequence[str]) -> str:
 
 
 def _draw_rate(axes: Axes, rate: Rate, y: float, color: str) -> None:
-    axes.plot(
-        [rate.low, rate.high],
-        [y, y],
-        color=color,
-        linewidth=3,
-        alpha=0.45,
-        solid_capstyle="butt",
-        clip_on=False,
-    )
-    axes.plot(rate.rate, y, "o", color=color, markersize=8, clip_on=False, zorder=4)
+    _draw_interval(axes, rate, y, color, linewidth=3, alpha=0.45, markersize=8)
     axes.annotate(
         rate.count,
         (1.0, y),
@@ -320,6 +302,21 @@ def _draw_rate(axes: Axes, rate: Rate, y: float, color: str) -> None:
         fontsize=12,
         annotation_clip=False,
     )
+
+
+def _draw_interval(
+    axes: Axes, rate: Rate, y: float, color: str, linewidth: float, alpha: float, markersize: float
+) -> None:
+    axes.plot(
+        [rate.low, rate.high],
+        [y, y],
+        color=color,
+        linewidth=linewidth,
+        alpha=alpha,
+        solid_capstyle="butt",
+        clip_on=False,
+    )
+    axes.plot(rate.rate, y, "o", color=color, markersize=markersize, clip_on=False, zorder=4)
 
 
 def _draw_row(axes: Axes, top: float, bottom: float, bar: float | None) -> None:
