@@ -12,7 +12,7 @@ from leaflearn.messages import ColumnsLeftOut, SavedText
 from leaflearn.persistence import read_model, write_model
 from leaflearn.tabular.table_model import TableModel
 
-SAVED = Path(__file__).parent / "saved"  # its README says how these were made
+SAVED = Path(__file__).parent / "saved"  # written by version 0.1.0
 LEFT_OUT = ColumnsLeftOut(("constant",), (("unit",),))
 
 
