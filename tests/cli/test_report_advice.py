@@ -6,7 +6,7 @@ import pytest
 
 from leaflearn.cli._report_advice import command_line_advice
 from leaflearn.messages import TryMoreContexts
-from leaflearn.report.advice import Origin
+from leaflearn.report.origin import Origin
 from leaflearn.tabular.images import ImageFiles
 from leaflearn.tabular.table_model import TableModel
 

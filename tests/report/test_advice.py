@@ -2,7 +2,7 @@
 
 import pytest
 
-from leaflearn.report.advice import Origin, python_advice
+from leaflearn.report.advice import python_advice
 from leaflearn.tabular.images import ImageFiles
 from leaflearn.tabular.table_model import TableModel
 
@@ -40,7 +40,3 @@ def test_the_folder_of_the_images_has_to_be_filled_in_unless_it_is_known():
     known = python_advice(make_model(image_column="file", images="here"))
     assert "images='here'" in known.fit
     assert known.fill_in_fit == (("table", "the training table"),)
-
-
-def test_an_origin_may_be_unknown():
-    assert (Origin().model, Origin().data, dict(Origin().library)) == (None, None, {})

@@ -13,8 +13,8 @@ import numpy as np
 import pandas
 import pytest
 
-from leaflearn.report.advice import Origin
 from leaflearn.report.model_report import render_report, write_report
+from leaflearn.report.origin import Origin
 from leaflearn.report.rendering import plain
 from leaflearn.tabular.table_model import TableModel
 from report_models import DOSE, EFFECT, GROUP, KINDS, NASTY, fit_label, fit_quantity

@@ -15,9 +15,10 @@ from leaflearn.messages import (
     TargetMissing,
     TryMoreContexts,
 )
-from leaflearn.report.advice import Origin, python_advice
+from leaflearn.report.advice import python_advice
 from leaflearn.report.model_report import render_report
 from leaflearn.report.notices import ADVICE, collect_notices
+from leaflearn.report.origin import Origin
 from leaflearn.report.rendering import isolate
 from leaflearn.tabular.held_out import HeldOutErrors
 from report_models import fit_quantity

@@ -16,7 +16,8 @@ from leaflearn.cli._commands import (
     write_command,
 )
 from leaflearn.cli.messages import render
-from leaflearn.report.advice import Advice, Origin, fit_parameters, has_images
+from leaflearn.report.advice import Advice, fit_parameters, has_images
+from leaflearn.report.origin import Origin
 
 if TYPE_CHECKING:
     from leaflearn.tabular.table_model import TableModel

@@ -150,8 +150,8 @@ def _write_report(found: TableModel, frame: Any, report: Path, model: Path, data
     from leaflearn.core.threads import one_thread
     from leaflearn.engines.progress import ProgressBar
     from leaflearn.persistence import read_model
-    from leaflearn.report.advice import Origin
     from leaflearn.report.model_report import write_report
+    from leaflearn.report.origin import Origin
 
     # The fit has printed its warnings already.
     with ProgressBar(shows="elapsed") as bar, one_thread(), report_warnings(quiet=True):

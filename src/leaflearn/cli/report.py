@@ -71,8 +71,8 @@ def _write(model: Path, data: Path | None, output: Path, local_model: str | None
     from leaflearn.core.threads import one_thread
     from leaflearn.engines.progress import ProgressBar
     from leaflearn.persistence import read_model
-    from leaflearn.report.advice import Origin
     from leaflearn.report.model_report import write_report
+    from leaflearn.report.origin import Origin
     from leaflearn.tabular.reading import read_table
 
     with ProgressBar(shows="elapsed") as bar, one_thread(), report_warnings():

@@ -6,8 +6,8 @@ both for Python. The command line passes an `Advice` of its own, with commands a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from leaflearn.messages import Message
@@ -15,28 +15,6 @@ from leaflearn.tabular.images import ImageFiles
 
 if TYPE_CHECKING:
     from leaflearn.tabular.table_model import TableModel
-
-
-@dataclass(frozen=True)
-class Origin:
-    """Where a model and its table come from, as far as it is known.
-
-    Parameters
-    ----------
-    model, data
-        The paths of the model folder and of the table.
-    library
-        Versions of the libraries that wrote the model.
-
-    Examples
-    --------
-    >>> Origin(data="trial.csv").data
-    'trial.csv'
-    """
-
-    model: str | None = None
-    data: str | None = None
-    library: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 from markupsafe import Markup
 
 from leaflearn.persistence.atomic_files import write_file
-from leaflearn.report.advice import Advice, Origin, python_advice
+from leaflearn.report.advice import Advice, python_advice
 from leaflearn.report.column_curves import find_curves, find_drawn
 from leaflearn.report.contexts import describe_contexts
 from leaflearn.report.disagreement import (
@@ -30,7 +30,7 @@ from leaflearn.report.groups import describe_groups
 from leaflearn.report.informative_column import describe_difference
 from leaflearn.report.learning import describe_learning, describe_selection
 from leaflearn.report.notices import collect_notices
-from leaflearn.report.origin import describe_origin
+from leaflearn.report.origin import Origin, describe_origin
 from leaflearn.report.rendering import isolate, render
 from leaflearn.report.training_rows import find_background, read_training_rows
 from leaflearn.tabular.preparation import Preparation

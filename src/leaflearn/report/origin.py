@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from leaflearn.persistence.folder import LIBRARIES
-from leaflearn.report.advice import Advice, Origin
+from leaflearn.report.advice import Advice
 from leaflearn.report.formatting import count
 from leaflearn.report.rendering import isolate, plain
 from leaflearn.report.training_rows import TrainingRows
@@ -16,6 +18,28 @@ if TYPE_CHECKING:
     from leaflearn.tabular.table_model import TableModel
 
 LONGEST_CODE = 2000  # characters that are shown
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a model and its table come from, as far as it is known.
+
+    Parameters
+    ----------
+    model, data
+        The paths of the model folder and of the table.
+    library
+        Versions of the libraries that wrote the model.
+
+    Examples
+    --------
+    >>> Origin(data="trial.csv").data
+    'trial.csv'
+    """
+
+    model: str | None = None
+    data: str | None = None
+    library: Mapping[str, str] = field(default_factory=dict)
 
 
 def describe_origin(
