@@ -113,6 +113,14 @@ def read_features(
     """The inputs of the estimator: features (N, F), or images (N, 3, height, width).
 
     Local models that take no images get their pixels as features.
+
+    Examples
+    --------
+    >>> read_features(ImageFiles("file"), "mlp", None, None, "the table")
+    Traceback (most recent call last):
+    ...
+    leaflearn.messages.MessageError: The model was fitted to images; pass the folder of the new \
+images as images=.
     """
     if isinstance(preparation, Preparation):
         return preparation(frame, what)
