@@ -45,9 +45,18 @@ def fits(monkeypatch):
         if isinstance(outcome.get(seed), BaseException):
             raise outcome[seed]
         return {
-            "task": task.name, "rule": rule, "seed": seed, "recovered": outcome.get((rule, seed), True), "errors": [0.1, 0.1, 0.1],
-            "agreement": 1.0, "seconds": 1.0, "converged": True, "warnings": 0, "init": "random", "n_contexts_found": 3,
-        }  # fmt: skip
+            "task": task.name,
+            "rule": rule,
+            "seed": seed,
+            "recovered": outcome.get((rule, seed), True),
+            "errors": [0.1, 0.1, 0.1],
+            "agreement": 1.0,
+            "seconds": 1.0,
+            "converged": True,
+            "warnings": 0,
+            "init": "random",
+            "n_contexts_found": 3,
+        }
 
     monkeypatch.setattr(recovery_suite, "run", mock_run)
     return done, outcome
@@ -70,7 +79,10 @@ def leaflearn(capsys):
 )
 def test_help_imports_no_heavy_package(arguments):
     heavy = "{'torch', 'sklearn', 'matplotlib', 'numpy'}"
-    program = f"import sys; from leaflearn.cli.main import run; code = run({arguments}); sys.exit(code or bool({heavy} & set(sys.modules)))"
+    program = (
+        f"import sys; from leaflearn.cli.main import run; code = run({arguments}); "
+        f"sys.exit(code or bool({heavy} & set(sys.modules)))"
+    )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
@@ -198,7 +210,10 @@ def test_unknown_names_are_answered_with_the_known_ones(leaflearn, fits, place):
 
 @pytest.mark.parametrize("option", ["--seeds", "--jobs"])
 def test_counts_below_one_are_refused(leaflearn, option):
-    sentence = f"leaflearn: Invalid value for '{option}': 0 is not in the range x>=1. See 'leaflearn bench recovery --help'.\n"
+    sentence = (
+        f"leaflearn: Invalid value for '{option}': 0 is not in the range x>=1. See "
+        "'leaflearn bench recovery --help'.\n"
+    )
     assert leaflearn(option, 0) == (2, "", sentence)
 
 

@@ -28,10 +28,16 @@ from leaflearn.cli.main import run
 
 CATS = b"Tom"
 PETS = Files(
-    "house/pets", "Pets, by A. Nimal", "CC [0]",
-    contents={"cats.csv": f"md5:{hashlib.md5(CATS).hexdigest()}", "dogs.csv": None, "photographs/": None},
+    "house/pets",
+    "Pets, by A. Nimal",
+    "CC [0]",
+    contents={
+        "cats.csv": f"md5:{hashlib.md5(CATS).hexdigest()}",
+        "dogs.csv": None,
+        "photographs/": None,
+    },
     by_hand="Ask A. Nimal.",
-)  # fmt: skip
+)
 
 
 def pets(inputs="features"):
@@ -115,7 +121,10 @@ def gas(monkeypatch):
 @pytest.mark.parametrize("arguments", [["data"], ["data", "--help"]])
 def test_help_imports_no_heavy_package_and_lists_the_commands(arguments):
     heavy = "{'torch', 'sklearn', 'matplotlib', 'numpy', 'leaflearn.benchmark.datasets'}"
-    program = f"import sys; from leaflearn.cli.main import run; code = run({arguments}); sys.exit(code or bool({heavy} & set(sys.modules)))"
+    program = (
+        f"import sys; from leaflearn.cli.main import run; code = run({arguments}); "
+        f"sys.exit(code or bool({heavy} & set(sys.modules)))"
+    )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
@@ -133,7 +142,10 @@ def test_help_imports_no_heavy_package_and_lists_the_commands(arguments):
     "arguments", [["data", "list"], ["data", "where"], ["data", "where", "cifar100-hierarchy"]]
 )
 def test_list_and_where_need_no_torch(arguments):
-    program = f"import sys; from leaflearn.cli.main import run; code = run({arguments}); sys.exit(code or 'torch' in sys.modules)"
+    program = (
+        f"import sys; from leaflearn.cli.main import run; code = run({arguments}); "
+        "sys.exit(code or 'torch' in sys.modules)"
+    )
     assert (
         subprocess.run([sys.executable, "-c", program], capture_output=True, check=False).returncode
         == 0
@@ -143,7 +155,10 @@ def test_list_and_where_need_no_torch(arguments):
 @pytest.mark.parametrize("command", ["get", "show", "verify", "where"])
 def test_an_unknown_name_suggests_the_nearest_and_lists_all(leaflearn, command):
     names = "There are: colored-digits, functions, pets."
-    near = f"leaflearn: There is no data set called 'colored-digit'; did you mean colored-digits? {names}\n"
+    near = (
+        "leaflearn: There is no data set called 'colored-digit'; did you mean "
+        f"colored-digits? {names}\n"
+    )
     assert leaflearn(command, "colored-digit") == (2, "", near)
     assert leaflearn(command, "xyzzy") == (
         2,
@@ -177,9 +192,13 @@ def test_list_as_json_with_the_files_there(leaflearn, folder):
     assert answer["folder"] == str(folder)
     rows = {row["name"]: row for row in answer["data_sets"]}
     assert rows["pets"] == {
-        "name": "pets", "summary": "Cats [bold] or dogs.", "title": "Pets, by A. Nimal", "terms": "CC [0]",
-        "folder": str(folder / "house" / "pets"), "files": "ready",
-    }  # fmt: skip
+        "name": "pets",
+        "summary": "Cats [bold] or dogs.",
+        "title": "Pets, by A. Nimal",
+        "terms": "CC [0]",
+        "folder": str(folder / "house" / "pets"),
+        "files": "ready",
+    }
     assert (
         rows["functions"]["files"],
         rows["functions"]["title"],
@@ -247,7 +266,10 @@ def test_simulated_files_are_not_mistaken_for_the_publishers(leaflearn, folder):
         f"The simulated files of gas-mixtures are in {folder / 'gas'}\n",
         "",
     )
-    refusal = f"leaflearn: The files in '{folder / 'gas'}' are simulated; delete them first, then get the publisher's.\n"
+    refusal = (
+        f"leaflearn: The files in '{folder / 'gas'}' are simulated; delete them first, "
+        "then get the publisher's.\n"
+    )
     assert leaflearn("get", "gas-mixtures") == (2, "", refusal)
     assert leaflearn("verify", "gas-mixtures") == (0, "simulated a.txt\n", "")
     (row,) = (
@@ -299,7 +321,8 @@ def test_verify_reports_wrong_files_also_with_json(leaflearn, folder, put):
         "photographs/": "missing",
     }
     assert err == (
-        f"leaflearn: In '{folder / 'house' / 'pets'}', not the publisher's: 'cats.csv'; missing: 'photographs/'. "
+        f"leaflearn: In '{folder / 'house' / 'pets'}', not the publisher's: "
+        "'cats.csv'; missing: 'photographs/'. "
         "Delete the wrong files, then get them again with: leaflearn data get pets\n"
     )
 
@@ -410,12 +433,14 @@ def test_show_rejects_folders_and_paths_below_files(leaflearn, tmp_path):
     code, _, err = leaflearn("show", "functions", "-o", "here.png")
     assert (code, err) == (
         2,
-        "leaflearn: Invalid value for '-o' / '--output': File 'here.png' is a directory. See 'leaflearn data show --help'.\n",
+        "leaflearn: Invalid value for '-o' / '--output': File 'here.png' is a "
+        "directory. See 'leaflearn data show --help'.\n",
     )
     code, _, err = leaflearn("show", "functions", "-o", tmp_path / "file" / "a.png")
     assert (code, err) == (
         2,
-        f"leaflearn: Cannot write into '{tmp_path / 'file'}': it is a file, and a folder is needed.\n",
+        f"leaflearn: Cannot write into '{tmp_path / 'file'}': it is a file, and a "
+        "folder is needed.\n",
     )
 
 
@@ -424,7 +449,10 @@ def test_show_rejects_a_read_only_folder_before_drawing(leaflearn, monkeypatch, 
     monkeypatch.setattr(
         os, "access", lambda path, mode: path != tmp_path / "shut"
     )  # root may write anywhere
-    sentence = f"Cannot write '{tmp_path / 'shut' / 'a.png'}': its folder is read-only; choose another one with --output."
+    sentence = (
+        f"Cannot write '{tmp_path / 'shut' / 'a.png'}': its folder is read-only; choose "
+        "another one with --output."
+    )
     assert leaflearn("show", "functions", "-o", tmp_path / "shut" / "a.png") == (
         2,
         "",
@@ -433,7 +461,10 @@ def test_show_rejects_a_read_only_folder_before_drawing(leaflearn, monkeypatch, 
 
 
 def test_show_without_the_files_explains_how_to_get_them(leaflearn, tmp_path, folder):
-    sentence = f"Pets, by A. Nimal: 'cats.csv' and 2 more are not in '{folder / 'house' / 'pets'}'. Ask A. Nimal."
+    sentence = (
+        "Pets, by A. Nimal: 'cats.csv' and 2 more are not in "
+        f"'{folder / 'house' / 'pets'}'. Ask A. Nimal."
+    )
     assert leaflearn("show", "pets") == (
         2,
         "",
@@ -451,7 +482,10 @@ def test_how_to_get_them_is_not_repeated(leaflearn, monkeypatch, folder):
         by_hand="Or fetch them with: leaflearn data get pets",
     )
     monkeypatch.setitem(DATASETS, "pets", DataSet("pets", lambda: locate(said), said))
-    sentence = f"leaflearn: Pets: 'cats.csv' is not in '{folder / 'pets'}'. Or fetch them with: leaflearn data get pets\n"
+    sentence = (
+        f"leaflearn: Pets: 'cats.csv' is not in '{folder / 'pets'}'. Or fetch them with: "
+        "leaflearn data get pets\n"
+    )
     assert leaflearn("show", "pets") == (2, "", sentence)
 
 

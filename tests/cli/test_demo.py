@@ -107,7 +107,8 @@ def test_a_negative_seed_is_rejected(capsys):
     assert run(["demo", "--seed", "-1"]) == 2
     assert (
         capsys.readouterr().err
-        == "leaflearn: Invalid value for '--seed': -1 is not in the range x>=0. See 'leaflearn demo --help'.\n"
+        == "leaflearn: Invalid value for '--seed': -1 is not in the range x>=0. See "
+        "'leaflearn demo --help'.\n"
     )
 
 

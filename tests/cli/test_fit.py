@@ -27,7 +27,10 @@ ONE = [*FIT, "--contexts", "1"]
 def test_help_imports_no_heavy_package():
     heavy = "{'torch', 'sklearn', 'matplotlib', 'pandas', 'scipy'}"
     for verb in ("fit", "identify", "predict", "show"):
-        program = f"import sys; from leaflearn.cli.main import run; run(['{verb}', '--help']); sys.exit(bool({heavy} & set(sys.modules)))"
+        program = (
+            f"import sys; from leaflearn.cli.main import run; run(['{verb}', '--help']); "
+            f"sys.exit(bool({heavy} & set(sys.modules)))"
+        )
         assert (
             subprocess.run(
                 [sys.executable, "-c", program], capture_output=True, check=False
@@ -44,7 +47,8 @@ def test_the_number_of_contexts_is_found(table, call):
     assert (code, err) == (0, "")
     lines = out.splitlines()
     assert lines[:4] == [
-        "80 rows, 10 groups by 'source'. The target 'effect' is treated as a quantity (it holds numbers).",
+        "80 rows, 10 groups by 'source'. The target 'effect' is treated as a quantity "
+        "(it holds numbers).",
         "Learned from 'dose'.",
         "",
         "2 contexts were found.",
@@ -55,8 +59,8 @@ def test_the_number_of_contexts_is_found(table, call):
     ]
     assert "Every group belongs to its context with at least 90 % probability." in lines
     assert (
-        "The contexts differ most in 'dose': 'effect' rises along it in context 0 and falls in context 1."
-        in lines
+        "The contexts differ most in 'dose': 'effect' rises along it in context 0 and "
+        "falls in context 1." in lines
     )
     ends = r"\(95 % interval: [\d.]+ to [\d.]+\)"
     assert re.search(
@@ -127,8 +131,8 @@ def test_each_warning_is_printed_once_and_listed_in_json(table, call):
     code, out, err = call("fit", table, *ONE, "--json", "-o", "model")
     assert code == 0
     assert (
-        err
-        == "Warning: Column 1 has no name and was left out.\nWarning: Columns were left out: 'unit' (constant).\n"
+        err == "Warning: Column 1 has no name and was left out.\nWarning: Columns were left "
+        "out: 'unit' (constant).\n"
     )
     assert json.loads(out)["warnings"] == [
         line.removeprefix("Warning: ") for line in err.splitlines()
@@ -194,8 +198,9 @@ def test_ten_thousand_columns(table, call):
     code, out, err = call("fit", table, *ONE, "--json", "-o", "model")
     assert code == 0
     assert (
-        "Warning: The columns give 10,001 features; the 100 that are most strongly associated with the target within the groups are used."
-        in err
+        "Warning: The columns give 10,001 features; the 100 that are most strongly "
+        "associated with the "
+        "target within the groups are used." in err
     )
     assert "dose" in json.loads(out)["columns"]
 
@@ -219,12 +224,14 @@ def test_a_report_beside_the_model(table, call):
         (
             b"source,dose,efect\na,1,2\n",
             [],
-            "There is no column 'effect' in 'table.csv'; did you mean 'efect'? There are: 'source', 'dose', 'efect'.",
+            "There is no column 'effect' in 'table.csv'; did you mean 'efect'? There "
+            "are: 'source', 'dose', 'efect'.",
         ),
         (
             b"sources,dose,effect\na,1,2\n",
             [],
-            "There is no column 'source' in 'table.csv'; did you mean 'sources'? There are: 'sources', 'dose', 'effect'.",
+            "There is no column 'source' in 'table.csv'; did you mean 'sources'? There "
+            "are: 'sources', 'dose', 'effect'.",
         ),
         (
             b"source,dose,effect\na,1,\nb,2,NA\n",
@@ -239,12 +246,14 @@ def test_a_report_beside_the_model(table, call):
         (
             b"source,dose,dose,effect\na,1,2,3\n",
             [],
-            "Column 'dose' appears twice in 'table.csv', as columns 2 and 3; give each column a different name.",
+            "Column 'dose' appears twice in 'table.csv', as columns 2 and 3; give each "
+            "column a different name.",
         ),
         (
             b"source,dose,effect\na,\x81,1\n",
             [],
-            "'table.csv' is neither UTF-8 nor Windows-1252 text (byte 0x81 in line 2); save it as UTF-8.",
+            "'table.csv' is neither UTF-8 nor Windows-1252 text (byte 0x81 in line 2); "
+            "save it as UTF-8.",
         ),
         (
             b"source,dose,effect\na,1,1\na,inf,2\n",
@@ -259,7 +268,8 @@ def test_a_report_beside_the_model(table, call):
         (
             b"source,dose,effect\na,1,1.5\na,2,x\na,3,2.5\n",
             [],
-            "The target 'effect' holds numbers, but 'x' in row 2 is not a number; correct it, or set the task.",
+            "The target 'effect' holds numbers, but 'x' in row 2 is not a number; "
+            "correct it, or set the task.",
         ),
         (
             b"source,effect\na,1.5\nb,2.5\n",
@@ -284,7 +294,8 @@ def test_a_report_beside_the_model(table, call):
         (
             None,
             ["--contexts", "0"],
-            "Invalid value for '--contexts': '0' is neither a whole number from 1 to 1000 nor auto. See 'leaflearn fit --help'.",
+            "Invalid value for '--contexts': '0' is neither a whole number from 1 to "
+            "1000 nor auto. See 'leaflearn fit --help'.",
         ),
         (
             None,
@@ -294,7 +305,8 @@ def test_a_report_beside_the_model(table, call):
         (
             None,
             ["--features", "dos"],
-            "There is no column 'dos' in 'table.csv'; did you mean 'dose'? There are: 'source', 'dose', 'effect'.",
+            "There is no column 'dos' in 'table.csv'; did you mean 'dose'? There are: "
+            "'source', 'dose', 'effect'.",
         ),
         (
             None,
@@ -304,7 +316,8 @@ def test_a_report_beside_the_model(table, call):
         (
             None,
             ["--local-model", "tree"],
-            "There is no local model called 'tree'; choose one of mlp, linear, boosting, convnet, or module:PATH.py:FACTORY.",
+            "There is no local model called 'tree'; choose one of mlp, linear, "
+            "boosting, convnet, or module:PATH.py:FACTORY.",
         ),
         (None, ["--report", "page.pdf"], "Cannot write 'page.pdf': its name must end in .html."),
         (None, ["--images", "nowhere"], "There is no folder 'nowhere' with images."),
@@ -344,8 +357,8 @@ def test_names_in_errors_cannot_move_the_cursor(table, call):
     _, _, err = call("fit", table, *FIT, "-o", "model")
     there = "There are: 'source', 'dose', '\\x1b[2Jeffect'."
     assert (
-        err
-        == f"leaflearn: There is no column 'effect' in 'table.csv'; did you mean '\\x1b[2Jeffect'? {there}\n"
+        err == "leaflearn: There is no column 'effect' in 'table.csv'; did you mean "
+        f"'\\x1b[2Jeffect'? {there}\n"
     )
 
 

@@ -26,25 +26,40 @@ LABEL = Target("rating", "classification", True, "it holds 5 different whole num
 def model():
     """A stand-in for a fitted model, with the attributes that a summary reads."""
     estimator = SimpleNamespace(
-        groups_=np.array(["A 10", "A 2", "B"]), contexts_=np.array([0, 0, 1]), usage_=np.array([2 / 3, 1 / 3]), n_contexts_=2,
-        probabilities_=np.array([[0.99, 0.01], [1.0, 0.0], [0.4, 0.6]]), converged_=True, stability_=1.0, classes_=np.array([1, 2]),
-        selection_={}, replay_buffer_=None,
-    )  # fmt: skip
+        groups_=np.array(["A 10", "A 2", "B"]),
+        contexts_=np.array([0, 0, 1]),
+        usage_=np.array([2 / 3, 1 / 3]),
+        n_contexts_=2,
+        probabilities_=np.array([[0.99, 0.01], [1.0, 0.0], [0.4, 0.6]]),
+        converged_=True,
+        stability_=1.0,
+        classes_=np.array([1, 2]),
+        selection_={},
+        replay_buffer_=None,
+    )
     columns = (
         Column("price", "number"),
         Column("colour", "nothing", NOT_INFORMATIVE),
         Column("id", "nothing", "a different text in every row"),
     )
     return SimpleNamespace(
-        estimator_=estimator, preparation_=Preparation(columns, {"text": []}, np.array([0])), target="rating", target_=LABEL, group="who",
-        n_rows_=1200, local_model_="mlp", group_sizes_=np.array([500, 400, 300]), errors_=HeldOutErrors("error rate", 0.5, 0.125, 240),
+        estimator_=estimator,
+        preparation_=Preparation(columns, {"text": []}, np.array([0])),
+        target="rating",
+        target_=LABEL,
+        group="who",
+        n_rows_=1200,
+        local_model_="mlp",
+        group_sizes_=np.array([500, 400, 300]),
+        errors_=HeldOutErrors("error rate", 0.5, 0.125, 240),
         contexts="auto",
-    )  # fmt: skip
+    )
 
 
 def test_the_whole_summary(model):
     assert summarize(model).splitlines() == [
-        "1,200 rows, 3 groups by 'who'. The target 'rating' is treated as a label (it holds 5 different whole numbers).",
+        "1,200 rows, 3 groups by 'who'. The target 'rating' is treated as a label (it "
+        "holds 5 different whole numbers).",
         "Learned from 'price'. Left out as uninformative about the target: 'colour'.",
         "",
         "2 contexts were found.",
@@ -67,7 +82,8 @@ def test_errors_with_their_intervals(model):
     assert lines[-3:-1] == [
         "Root mean squared error on 240 rows held out within the groups: "
         "pooled model 1.5 (95 % interval: 1.2 to 1.9), contexts 0.75 (95 % interval: 0.6 to 0.9).",
-        "With the contexts the error is 50 % smaller than that of a pooled model (95 % interval: 40 % to 60 %).",
+        "With the contexts the error is 50 % smaller than that of a pooled model (95 % "
+        "interval: 40 % to 60 %).",
     ]
     assert lines[-1].startswith(
         "A 95 % interval is where the error would lie on many more groups like these;"
@@ -132,7 +148,7 @@ def hint_at(n_contexts, percent):
         ([0.53], ""),
         ([np.nan, np.nan], ""),
     ],
-)  # fmt: skip
+)
 def test_one_context_where_more_may_be_better(model, errors, hint):
     model.estimator_.n_contexts_ = 1
     model.estimator_.selection_ = {
@@ -180,12 +196,22 @@ def test_as_many_groups_are_named_as_fit_into_a_line(model):
 def test_plain_data(model):
     found = describe(model)
     assert found["contexts"][1] == {
-        "context": 1, "share_of_groups": 1 / 3, "rows": 300, "groups": [{"group": "B", "rows": 300, "probability": 0.6}],
-    }  # fmt: skip
+        "context": 1,
+        "share_of_groups": 1 / 3,
+        "rows": 300,
+        "groups": [{"group": "B", "rows": 300, "probability": 0.6}],
+    }
     assert found["held_out"] == {
-        "metric": "error rate", "one_model": 0.5, "one_model_interval": None, "contexts": 0.125, "contexts_interval": None,
-        "contexts_to_one_model_interval": None, "rows": 240, "groups": 0, "by_context": [],
-    }  # fmt: skip
+        "metric": "error rate",
+        "one_model": 0.5,
+        "one_model_interval": None,
+        "contexts": 0.125,
+        "contexts_interval": None,
+        "contexts_to_one_model_interval": None,
+        "rows": 240,
+        "groups": 0,
+        "by_context": [],
+    }
     assert (found["columns"], found["labels"]) == (["price"], [1, 2])
 
 

@@ -97,17 +97,49 @@ def test_without_groups_all_rows_are_one_source(few, call):
 @pytest.mark.parametrize(
     ("text", "arguments", "sentence"),
     [
-        ("source,dose\na,1\n", [], "There is no column 'effect' in 'few.csv'. There are: 'source', 'dose'."),
-        ("source,effect\na,1\n", [], "There is no column 'dose' in 'few.csv'. There are: 'source', 'effect'."),
-        ("source,dose,effect\na,1,\n", [], "The target 'effect' is missing in every row of 'few.csv'."),
-        ("source,dose,effect\na,1,1\n,1,1\n", [], "The group 'source' is missing in row 2; name it, or leave the row out."),
-        ("source,dose,effect\na,1,x\n", [], "The target 'effect' holds numbers, but 'x' in row 1 is not a number; "
-                                            "correct it, or set the task to classification."),
-        ("source,dose,effect\na,1,1\n", ["-o", "few.csv"], "Cannot write 'few.csv': it is the table that is read; choose another name."),
-        ("source,dose,effect\na,1,1\n", ["-o", "out.txt"], "Cannot write 'out.txt': its name must end in .csv or .parquet."),
-        ("source,dose,effect\na,1,1\n", ["--local-model", "mlp"], "The model keeps its own local models; leave --local-model out."),
+        (
+            "source,dose\na,1\n",
+            [],
+            "There is no column 'effect' in 'few.csv'. There are: 'source', 'dose'.",
+        ),
+        (
+            "source,effect\na,1\n",
+            [],
+            "There is no column 'dose' in 'few.csv'. There are: 'source', 'effect'.",
+        ),
+        (
+            "source,dose,effect\na,1,\n",
+            [],
+            "The target 'effect' is missing in every row of 'few.csv'.",
+        ),
+        (
+            "source,dose,effect\na,1,1\n,1,1\n",
+            [],
+            "The group 'source' is missing in row 2; name it, or leave the row out.",
+        ),
+        (
+            "source,dose,effect\na,1,x\n",
+            [],
+            "The target 'effect' holds numbers, but 'x' in row 1 is not a number; "
+            "correct it, or set the task to classification.",
+        ),
+        (
+            "source,dose,effect\na,1,1\n",
+            ["-o", "few.csv"],
+            "Cannot write 'few.csv': it is the table that is read; choose another name.",
+        ),
+        (
+            "source,dose,effect\na,1,1\n",
+            ["-o", "out.txt"],
+            "Cannot write 'out.txt': its name must end in .csv or .parquet.",
+        ),
+        (
+            "source,dose,effect\na,1,1\n",
+            ["--local-model", "mlp"],
+            "The folder holds the local models of the model; leave out --local-model.",
+        ),
     ],
-)  # fmt: skip
+)
 def test_errors_are_one_sentence(few, call, text, arguments, sentence):
     few.write_text(text)
     assert call("identify", "model", "few.csv", *arguments) == (2, "", f"leaflearn: {sentence}\n")

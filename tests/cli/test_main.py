@@ -109,7 +109,10 @@ def test_main_exits_with_the_code():
 
 def test_help_imports_no_heavy_package():
     heavy = "{'torch', 'sklearn', 'matplotlib', 'pandas'}"
-    program = f"import sys; from leaflearn.cli.main import run; run(['--help']); sys.exit(bool({heavy} & set(sys.modules)))"
+    program = (
+        "import sys; from leaflearn.cli.main import run; run(['--help']); "
+        f"sys.exit(bool({heavy} & set(sys.modules)))"
+    )
     assert (
         subprocess.run([sys.executable, "-c", program], capture_output=True, check=False).returncode
         == 0

@@ -27,7 +27,8 @@ RENDERED = [  # the message, and how its command-line text ends
     ),
     (
         m.NoGroupColumn(),
-        "pass --group (annotator, site, session, ...) so that rows known to share a context stay together.",
+        "pass --group (annotator, site, session, ...) so that rows known to share a "
+        "context stay together.",
     ),
     (m.LinearModelBetter("RMSE", 1.0, 2.0), " (RMSE 1 instead of 2); try --local-model linear."),
     (
@@ -36,7 +37,8 @@ RENDERED = [  # the message, and how its command-line text ends
     ),
     (
         m.ContextNotChosen(2),
-        "The model has 2 contexts; choose how to predict: --context K, --support FEW, --each or --by-group.",
+        "The model has 2 contexts; choose how to predict: --context K, --support FEW, "
+        "--each or --by-group.",
     ),
     (m.FittedWithoutGroups(), "; use --context K or --each."),
     (

@@ -78,12 +78,20 @@ def test_labelled_rows_identify_the_context(new, call):
 @pytest.mark.parametrize(
     ("few", "warning"),
     [
-        ([0.0], "The labelled rows leave the context of 'all rows' open, and the likeliest one is taken; "
-                "`leaflearn identify` says what to label."),
-        ([9.0] * 12, "The labelled rows of 'all rows' fit no known context, so the predictions may be wrong; "
-                     "fit again with more such rows."),
+        (
+            [0.0],
+            "The labelled rows do not determine the context of 'all rows', and the "
+            "most probable one "
+            "is used; `leaflearn identify` reports how many more labelled rows are needed.",
+        ),
+        (
+            [9.0] * 12,
+            "The labelled rows of 'all rows' fit no known context, so the predictions "
+            "may be wrong; "
+            "fit again with more such rows.",
+        ),
     ],
-)  # fmt: skip
+)
 def test_labelled_rows_that_do_not_identify_a_context(new, call, few, warning):
     pandas.DataFrame({"dose": 0.0, "effect": few}).to_csv("few.csv", index=False)
     code, out, err = call("predict", "model", new, "--support", "few.csv", "-o", "out.csv")
@@ -153,17 +161,40 @@ def test_probabilities_of_labels(new, call):
         ([], f"The model has 2 contexts; choose how to predict: {WAYS_TO_PREDICT}."),
         (["--each", "--context", "0"], f"Give only one of {WAYS_TO_PREDICT}."),
         (["--context", "2"], "There is no context 2; the model has 2, numbered from 0."),
-        (["--by-group"], "Groups 'new A', 'new B' were not there in training; "
-                         "give a few labelled rows of each with --support, or ask --each context."),
-        (["--each", "--proba"], "The target 'effect' is a quantity, which has no probabilities of labels; leave out --proba."),
+        (
+            ["--by-group"],
+            "Groups 'new A', 'new B' were not in the training table; "
+            "pass a few labelled rows of each with --support, or use --each.",
+        ),
+        (
+            ["--each", "--proba"],
+            "The target 'effect' is a quantity, which has no class probabilities; "
+            "leave out --proba.",
+        ),
         (["--support", "gone.csv"], "There is no file 'gone.csv'."),
-        (["--support", "new.csv"], "There is no column 'effect' in 'new.csv'. There are: 'source', 'code', 'dose', 'note'."),
-        (["--each", "-o", "new.csv"], "Cannot write 'new.csv': it is the table that is read; choose another name."),
-        (["--support", "few.csv", "-o", "few.csv"], "Cannot write 'few.csv': it is the table that is read; choose another name."),
-        (["--each", "-o", "out.xlsx"], "Cannot write 'out.xlsx': its name must end in .csv or .parquet."),
-        (["--each", "-o", "few.csv/out.csv"], "Cannot write into 'few.csv': it is a file, and a folder is needed."),
+        (
+            ["--support", "new.csv"],
+            "There is no column 'effect' in 'new.csv'. There are: 'source', 'code', "
+            "'dose', 'note'.",
+        ),
+        (
+            ["--each", "-o", "new.csv"],
+            "Cannot write 'new.csv': it is the table that is read; choose another name.",
+        ),
+        (
+            ["--support", "few.csv", "-o", "few.csv"],
+            "Cannot write 'few.csv': it is the table that is read; choose another name.",
+        ),
+        (
+            ["--each", "-o", "out.xlsx"],
+            "Cannot write 'out.xlsx': its name must end in .csv or .parquet.",
+        ),
+        (
+            ["--each", "-o", "few.csv/out.csv"],
+            "Cannot write into 'few.csv': it is a file, and a folder is needed.",
+        ),
     ],
-)  # fmt: skip
+)
 def test_errors_are_one_sentence_and_leave_no_files(new, call, arguments, sentence):
     arguments = arguments if "-o" in arguments else [*arguments, "-o", "out.csv"]
     assert call("predict", "model", "new.csv", *arguments) == (2, "", f"leaflearn: {sentence}\n")
@@ -172,7 +203,10 @@ def test_errors_are_one_sentence_and_leave_no_files(new, call, arguments, senten
 
 def test_a_missing_column(new, call):
     new.write_text("source,dosis\na,1\n")
-    sentence = "leaflearn: There is no column 'dose' in 'new.csv'; did you mean 'dosis'? There are: 'source', 'dosis'.\n"
+    sentence = (
+        "leaflearn: There is no column 'dose' in 'new.csv'; did you mean 'dosis'? There "
+        "are: 'source', 'dosis'.\n"
+    )
     assert call("predict", "model", new, "--each", "-o", "out.csv") == (2, "", sentence)
 
 

@@ -76,7 +76,8 @@ def test_a_page_written_later_equals_the_page_of_the_fit(place, capsys, monkeypa
         (["model", "-o", "report.pdf"], "Cannot write 'report.pdf': its name must end in .html."),
         (
             ["model", "-o", "model/report.html"],
-            "Cannot write 'model/report.html': the model folder may hold nothing but the model; choose "
+            "Cannot write 'model/report.html': the model folder may hold nothing but "
+            "the model; choose "
             "a path outside of it.",
         ),
         (["model", "-o", "folder.html"], "Cannot write 'folder.html': it is a folder."),

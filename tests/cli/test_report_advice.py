@@ -4,7 +4,7 @@ import shlex
 
 import pytest
 
-from leaflearn.cli.report_advice import command_line_advice
+from leaflearn.cli._report_advice import command_line_advice
 from leaflearn.messages import TryMoreContexts
 from leaflearn.report.origin import Origin
 from leaflearn.tabular.images import ImageFiles
@@ -51,11 +51,32 @@ def test_all_parameters_of_a_fit_become_options():
         random_state=7,
     )
     assert shlex.split(command_line_advice(model, Origin("model", "a.csv")).fit) == [
-        "leaflearn", "fit", "a.csv", "--target", "effect", "--group", "the site", "--contexts", "3",
-        "--task", "regression", "--local-model", "linear", "--features", "dose,the day",
-        "--drop", "id", "--images", "some images", "--image-column", "file", "--seed", "7",
-        "-o", "model",
-    ]  # fmt: skip
+        "leaflearn",
+        "fit",
+        "a.csv",
+        "--target",
+        "effect",
+        "--group",
+        "the site",
+        "--contexts",
+        "3",
+        "--task",
+        "regression",
+        "--local-model",
+        "linear",
+        "--features",
+        "dose,the day",
+        "--drop",
+        "id",
+        "--images",
+        "some images",
+        "--image-column",
+        "file",
+        "--seed",
+        "7",
+        "-o",
+        "model",
+    ]
 
 
 @pytest.mark.parametrize(

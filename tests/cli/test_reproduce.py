@@ -121,15 +121,18 @@ def test_a_page_is_written_from_the_runs(no_data, capsys, monkeypatch):
         ),
         (
             ["reproduce", "table-gas", "--methods", "leaf,maml"],
-            "leaflearn: There is no method called 'maml' in these experiments; there are erm, leaf, leaf-annealed, mtl-oracle.",
+            "leaflearn: There is no method called 'maml' in these experiments; there "
+            "are erm, leaf, leaf-annealed, mtl-oracle.",
         ),
         (
             ["reproduce", "table-gas", "--settings", "gas"],
-            "leaflearn: There is no setting called 'gas' in these experiments; there are gas mixtures; gas mixtures, simulated.",
+            "leaflearn: There is no setting called 'gas' in these experiments; there "
+            "are gas mixtures; gas mixtures, simulated.",
         ),
         (
             ["results", "--folder", "nowhere"],
-            "leaflearn: There is no folder 'nowhere'; pass one written by `leaflearn reproduce` as --folder.",
+            "leaflearn: There is no folder 'nowhere'; pass one written by `leaflearn "
+            "reproduce` as --folder.",
         ),
         (
             ["results", "table1", "--folder", "."],
@@ -192,7 +195,10 @@ def test_settings_without_their_data_are_left_out(no_data, capsys):
         str(no_data / "results"),
     ]
     assert run(arguments) == 0
-    output = "Left out: 'gas mixtures' of table-gas, because the files of gas-mixtures are missing; get them with `leaflearn data get gas-mixtures`.\n"
+    output = (
+        "Left out: 'gas mixtures' of table-gas, because the files of gas-mixtures are "
+        "missing; get them with `leaflearn data get gas-mixtures`.\n"
+    )
     assert capsys.readouterr().out.endswith(output)
 
 
@@ -247,7 +253,10 @@ def test_a_file_without_a_method_is_rejected(no_data, capsys):
     empty = no_data / "empty.py"
     empty.write_text("")
     assert run(["reproduce", "table2", "--also", str(empty)]) == 2
-    output = f"leaflearn: '{empty}' registers no method; decorate a class with `@register(NAME)` from leaflearn.benchmark.methods.\n"
+    output = (
+        f"leaflearn: '{empty}' registers no method; decorate a class with "
+        "`@register(NAME)` from leaflearn.benchmark.methods.\n"
+    )
     assert capsys.readouterr().err == output
     assert run(["reproduce", "table2", "--also", str(no_data / "missing.py")]) == 2
     assert (

@@ -15,8 +15,8 @@ def test_the_summary_of_the_fit_is_shown(call):
     assert (code, err) == (0, "")
     lines = out.splitlines()
     assert (
-        lines[0]
-        == "80 rows, 10 groups by 'source'. The target 'effect' is treated as a quantity (it holds numbers)."
+        lines[0] == "80 rows, 10 groups by 'source'. The target 'effect' is treated as a quantity "
+        "(it holds numbers)."
     )
     assert "2 contexts were found." in lines
     assert any(line.startswith("LeafRegressor, written by leaflearn ") for line in lines)

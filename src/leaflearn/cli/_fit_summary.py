@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from leaflearn.cli._commands import ANSWERS, FEW, IMAGES, NEW, quote_path, write_command
 from leaflearn.cli._text import shorten, table_of
-from leaflearn.cli.next_commands import ANSWERS, FEW, IMAGES, NEW, quote_path, write_command
 from leaflearn.estimators.identification import SURE
 from leaflearn.report.advice import has_images
 from leaflearn.report.formatting import (

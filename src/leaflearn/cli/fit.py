@@ -146,7 +146,7 @@ def _fit(data: Path, **options: Any) -> tuple[TableModel, Any]:
 
 
 def _write_report(found: TableModel, frame: Any, report: Path, model: Path, data: Path) -> None:
-    from leaflearn.cli.report_advice import command_line_advice
+    from leaflearn.cli._report_advice import command_line_advice
     from leaflearn.core.threads import one_thread
     from leaflearn.engines.progress import ProgressBar
     from leaflearn.persistence import read_model

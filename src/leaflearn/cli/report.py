@@ -67,7 +67,7 @@ def check_page_place(output: Path, model: Path, data: Path | None) -> None:
 
 
 def _write(model: Path, data: Path | None, output: Path, local_model: str | None) -> None:
-    from leaflearn.cli.report_advice import command_line_advice
+    from leaflearn.cli._report_advice import command_line_advice
     from leaflearn.core.threads import one_thread
     from leaflearn.engines.progress import ProgressBar
     from leaflearn.persistence import read_model

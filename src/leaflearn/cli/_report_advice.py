@@ -5,8 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from leaflearn.cli.messages import render
-from leaflearn.cli.next_commands import (
+from leaflearn.cli._commands import (
     ANSWERS,
     DATA,
     FEW,
@@ -16,6 +15,7 @@ from leaflearn.cli.next_commands import (
     quote_path,
     write_command,
 )
+from leaflearn.cli.messages import render
 from leaflearn.report.advice import Advice, fit_parameters, has_images
 from leaflearn.report.origin import Origin
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from leaflearn.cli.next_commands import NEW, quote_path, write_command
+from leaflearn.cli._commands import NEW, quote_path, write_command
 from leaflearn.tabular.images import ImageFiles
 
 
