@@ -176,9 +176,9 @@ def _find(name: str) -> DataSet:
 
 
 def _folder(files: Files) -> Path:
-    from leaflearn.benchmark.datasets.store import data_folder
+    from leaflearn.benchmark.datasets.store import data_folder, find_layout
 
-    return data_folder() / files.folder
+    return data_folder() / find_layout(files).folder
 
 
 def _describe(data_set: DataSet) -> dict[str, str | None]:
