@@ -15,19 +15,19 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 import stand_ins
 from leaflearn.benchmark.datasets import DATASETS, store
 from leaflearn.benchmark.datasets.sampling import GroupedSample, sample_groups
-from leaflearn.benchmark.datasets.sources import Examples, Pictures
+from leaflearn.benchmark.datasets.sources import Examples, Images
 from leaflearn.benchmark.datasets.streaming import BilevelSampler
 from leaflearn.core.batches import Batches
 
 KINDS = ["stand-in", "published"]
-MAX_ROWS = 600  # for what is slow: neighbours among pictures
+MAX_ROWS = 600  # for what is slow: neighbours among images
 
 
 def make(name):
-    """The domain set, by pictures where it could also be features."""
+    """The domain set, by images where it could also be features."""
     entry = DATASETS[name]
     options = (
-        {"inputs": "pictures"} if "inputs" in inspect.signature(entry.factory).parameters else {}
+        {"inputs": "images"} if "inputs" in inspect.signature(entry.factory).parameters else {}
     )
     return entry(**options)
 
@@ -174,7 +174,7 @@ def distinct(arrays):
 
 
 def fingerprints(x):
-    stored = x.stored if isinstance(x, Pictures) else x
+    stored = x.stored if isinstance(x, Images) else x
     return (hash(row.tobytes()) for row in stored)
 
 
