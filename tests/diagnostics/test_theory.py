@@ -89,7 +89,8 @@ def test_domains_that_cannot_be_compared_are_refused():
     domains = DomainSet("apart", (Domain("a", one, one), Domain("b", other, other)), 10, 2)
     with pytest.raises(
         ValueError,
-        match=r"^The domains of 'apart' are tested on different inputs, so their answers cannot be compared\.$",
+        match=r"^The domains of 'apart' are tested on different inputs, so their targets cannot be "
+        r"compared; choose domains with the same test inputs\.$",
     ):
         conflict_rank(domains)
 

@@ -273,7 +273,7 @@ def _load(data_set: DataSet) -> DomainSet:
     from leaflearn.benchmark.datasets.store import MissingDataError
 
     options = (
-        {"inputs": "pictures"} if "inputs" in inspect.signature(data_set.factory).parameters else {}
+        {"inputs": "images"} if "inputs" in inspect.signature(data_set.factory).parameters else {}
     )
     try:
         return data_set(**options)
