@@ -87,7 +87,7 @@ def test_domains_with_different_inputs_raise_an_error():
     domains = DomainSet("apart", (Domain("a", one, one), Domain("b", other, other)), 10, 2)
     with pytest.raises(
         ValueError,
-        match=r"^The domains of 'apart' are tested on different inputs, so their answers cannot be "
-        r"compared\.$",
+        match=r"^The domains of 'apart' are tested on different inputs, so their targets cannot be "
+        r"compared; choose domains with the same test inputs\.$",
     ):
         conflict_rank(domains)

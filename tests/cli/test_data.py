@@ -46,7 +46,7 @@ def pets(inputs="features"):
     More of them.
     """
     locate(PETS)
-    x = np.zeros((30, 3, 4, 4) if inputs == "pictures" else (30, 5), dtype=np.float32)
+    x = np.zeros((30, 3, 4, 4) if inputs == "images" else (30, 5), dtype=np.float32)
     y = np.arange(30) % 2
     return DomainSet(
         "pets (simulated)",

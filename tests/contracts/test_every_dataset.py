@@ -28,7 +28,7 @@ def make(name):
     """The domain set, with raw images as inputs where there is a choice."""
     entry = DATASETS[name]
     options = (
-        {"inputs": "pictures"} if "inputs" in inspect.signature(entry.factory).parameters else {}
+        {"inputs": "images"} if "inputs" in inspect.signature(entry.factory).parameters else {}
     )
     return entry(**options)
 

@@ -172,9 +172,9 @@ def _find(name: str) -> DataSet:
 
 
 def _folder(files: Files) -> Path:
-    from leaflearn.benchmark.datasets.store import data_folder
+    from leaflearn.benchmark.datasets.store import data_folder, find_layout
 
-    return data_folder() / files.folder
+    return data_folder() / find_layout(files).folder
 
 
 def _describe(data_set: DataSet) -> dict[str, str | None]:
@@ -275,7 +275,7 @@ def _load(data_set: DataSet) -> DomainSet:
     from leaflearn.benchmark.datasets.store import MissingDataError
 
     options = (
-        {"inputs": "pictures"} if "inputs" in inspect.signature(data_set.factory).parameters else {}
+        {"inputs": "images"} if "inputs" in inspect.signature(data_set.factory).parameters else {}
     )
     try:
         return data_set(**options)

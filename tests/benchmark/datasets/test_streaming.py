@@ -26,9 +26,15 @@ SHARED = DomainSet(
     classes=tuple("abcdefgh"),
 )
 APART = DomainSet(
-    "apart", tuple(Domain(name, table := Examples(X[:50] + 1000 * d, np.full(50, d)), table) for d, name in enumerate("ab")),
-    n_groups=10, group_size=5, classes=("no", "yes"),
-)  # fmt: skip
+    "apart",
+    tuple(
+        Domain(name, table := Examples(X[:50] + 1000 * d, np.full(50, d)), table)
+        for d, name in enumerate("ab")
+    ),
+    n_groups=10,
+    group_size=5,
+    classes=("no", "yes"),
+)
 
 
 def gather(sampler, number=0):

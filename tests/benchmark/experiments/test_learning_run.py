@@ -120,7 +120,7 @@ def test_a_failure_names_the_run(tmp_path):
     run = Run("label-prop", "", {**SETTINGS, "method": {"name": "label-prop"}})
     with pytest.raises(
         ValueError,
-        match=r"^functions-label-prop-3-[0-9a-f]{12}: label-prop remembers the labels of every ",
+        match=r"^functions-label-prop-3-[0-9a-f]{12}: label-prop stores the labels of every training input",
     ):
         LearningRun(tmp_path, run).run()
 

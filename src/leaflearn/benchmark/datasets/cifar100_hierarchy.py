@@ -10,7 +10,7 @@ import hashlib
 import pickle
 import warnings
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -249,7 +249,7 @@ def _pickled_names(folder: Path, level: str) -> tuple[Path, list[str]]:
     return folder / "meta", [name.decode("latin1") for name in names]
 
 
-def _is_list_of(values: Any, kind: type) -> bool:
+def _is_list_of(values: object, kind: type) -> TypeGuard[list[Any]]:
     return isinstance(values, list) and all(type(value) is kind for value in values)
 
 

@@ -30,7 +30,7 @@ NAME = "fashion-product-images-small"
 FASHION = Files(
     folder=NAME,
     title="Fashion Product Images (Small), P. Aggarwal, Kaggle",
-    terms="MIT, says its page; the photographs are a retailer's",
+    terms="MIT according to its page; the photographs are a retailer's",
     contents={"styles.csv": None, "images/": None},
     remote=(
         RemoteFile(

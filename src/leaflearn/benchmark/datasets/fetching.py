@@ -201,9 +201,9 @@ def _locked(folder: Path) -> Iterator[None]:
 
 def _receive(remote: RemoteFile, part: Path) -> None:
     """Fetch the rest of the file into `part`, or all of it if the server cannot resume."""
-    answer, start = _answer(remote, part)
-    with answer:
-        announced = None if answer.length is None else start + answer.length
+    response, start = _request_rest(remote, part)
+    with response:
+        announced = None if response.length is None else start + response.length
         expected = announced if remote.size is None else remote.size
         limit = MAX_BYTES if remote.size is None else remote.size
         if announced is not None and (announced != expected or announced > limit):
@@ -211,7 +211,7 @@ def _receive(remote: RemoteFile, part: Path) -> None:
                 f"'{remote.url}' has {announced} bytes, but "
                 f"{'at most ' if remote.size is None else ''}{limit} were expected"
             )
-        done = _copy(remote, answer, part, start, expected)
+        done = _copy(remote, response, part, start, expected)
     if done > limit:
         part.unlink()
         raise DataError(f"'{remote.url}' sends more than the expected {limit} bytes")
@@ -222,18 +222,18 @@ def _receive(remote: RemoteFile, part: Path) -> None:
 
 
 def _copy(
-    remote: RemoteFile, answer: HTTPResponse, part: Path, start: int, expected: int | None
+    remote: RemoteFile, response: HTTPResponse, part: Path, start: int, expected: int | None
 ) -> int:
     """Write the bytes as they arrive and count them, at most one more than expected."""
     # an announced length cannot be exceeded
-    most = (MAX_BYTES if expected is None else expected) + (answer.length is None)
-    date, done = _date(answer), start
+    most = (MAX_BYTES if expected is None else expected) + (response.length is None)
+    date, done = _date(response), start
     with (
         part.open("ab" if start else "wb") as file,
         progress_bar(f"fetching {remote.path}", expected, in_bytes=True) as advance,
     ):
         while done < most and (
-            piece := _read(remote, answer, min(READ_AT_ONCE, most - done), done)
+            piece := _read(remote, response, min(READ_AT_ONCE, most - done), done)
         ):
             file.write(piece)
             file.flush()
@@ -246,39 +246,39 @@ def _copy(
     return done
 
 
-def _read(remote: RemoteFile, answer: HTTPResponse, n_bytes: int, done: int) -> bytes:
+def _read(remote: RemoteFile, response: HTTPResponse, n_bytes: int, done: int) -> bytes:
     try:
-        return answer.read1(n_bytes)
+        return response.read1(n_bytes)
     except (OSError, HTTPException) as error:
         raise DataError(f"'{remote.url}' stopped after {done} bytes: {_reason(error)}") from error
 
 
-def _answer(remote: RemoteFile, part: Path) -> tuple[HTTPResponse, int]:
+def _request_rest(remote: RemoteFile, part: Path) -> tuple[HTTPResponse, int]:
     """The server's response and the byte that it starts with: 0 if it cannot resume."""
-    there = _size(part)
-    if there:
+    n_bytes = _size(part)
+    if n_bytes:
         condition = (
             {} if remote.checksum else {"If-Range": formatdate(part.stat().st_mtime, usegmt=True)}
         )
-        answer = _ask(remote.url, {"Range": f"bytes={there}-", **condition})
-        if isinstance(answer, HTTPResponse) and answer.status == OK:
-            return answer, 0
-        if isinstance(answer, HTTPResponse) and _continues(answer, part, remote):
-            return answer, there
-        answer.close()
-    answer = _ask(remote.url, {})
-    if isinstance(answer, HTTPError) or answer.status != OK:
-        answer.close()
-        raise DataError(_describe_status(remote.url, answer.status or 0))
-    return answer, 0
+        response = _open_url(remote.url, {"Range": f"bytes={n_bytes}-", **condition})
+        if isinstance(response, HTTPResponse) and response.status == OK:
+            return response, 0
+        if isinstance(response, HTTPResponse) and _continues(response, part, remote):
+            return response, n_bytes
+        response.close()
+    response = _open_url(remote.url, {})
+    if isinstance(response, HTTPError) or response.status != OK:
+        response.close()
+        raise DataError(_describe_status(remote.url, response.status or 0))
+    return response, 0
 
 
-def _ask(url: str, headers: Mapping[str, str]) -> HTTPResponse | HTTPError:
+def _open_url(url: str, headers: Mapping[str, str]) -> HTTPResponse | HTTPError:
     try:
-        answer: HTTPResponse = _opener().open(
+        response: HTTPResponse = _opener().open(
             request.Request(url, headers={"User-Agent": "leaflearn", **headers}), timeout=TIMEOUT
         )
-        return answer
+        return response
     except HTTPError as refusal:
         return refusal
     except DataError:
@@ -328,23 +328,25 @@ def _describe_status(url: str, status: int) -> str:
     return f"'{url}' responds with {status} ({responses.get(status, 'unknown')})"
 
 
-def _continues(answer: HTTPResponse, part: Path, remote: RemoteFile) -> bool:
+def _continues(response: HTTPResponse, part: Path, remote: RemoteFile) -> bool:
     """Whether the response holds all bytes after those of `part`, and of the same file.
 
     If the file has a checksum, that is checked at the end.
     """
-    span = re.fullmatch(r"bytes (\d{1,18})-\d+/(\d{1,18})", answer.headers.get("Content-Range", ""))
-    if answer.status != PARTIAL_CONTENT or span is None:
+    span = re.fullmatch(
+        r"bytes (\d{1,18})-\d+/(\d{1,18})", response.headers.get("Content-Range", "")
+    )
+    if response.status != PARTIAL_CONTENT or span is None:
         return False
     first, total = map(int, span.groups())
-    is_same = remote.checksum is not None or _date(answer) == part.stat().st_mtime
-    return is_same and first == _size(part) and answer.length == total - first
+    is_same = remote.checksum is not None or _date(response) == part.stat().st_mtime
+    return is_same and first == _size(part) and response.length == total - first
 
 
-def _date(answer: HTTPResponse) -> float | None:
+def _date(response: HTTPResponse) -> float | None:
     """When the file was last changed, if the server says so."""
     try:
-        return parsedate_to_datetime(answer.headers.get("Last-Modified", "")).timestamp()
+        return parsedate_to_datetime(response.headers.get("Last-Modified", "")).timestamp()
     except (TypeError, ValueError, OverflowError):
         return None
 

@@ -7,6 +7,7 @@ stages to draw a whole epoch at once and load its images one step at a time.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leaflearn.benchmark.datasets.domains import DomainSet, Truth
-from leaflearn.benchmark.datasets.sources import Array, Examples, Rows
+from leaflearn.benchmark.datasets.sources import Array, Examples, Images, Rows
 
 
 class GroupedSample(NamedTuple):
@@ -135,26 +136,21 @@ class Draw:
         first = self.tables[0].x
         if all(table.x is first for table in self.tables):
             return first[self.index[rows]]
-        x = np.empty(
-            (len(self.index[rows]), *first.shape[1:]),
-            dtype=np.result_type(*(table.x.dtype for table in self.tables)),
-        )
-        for d, table in enumerate(self.tables):
-            here = self.row_domain[rows] == d
-            x[here] = table.x[self.index[rows][here]]
-        return x
+        return self._take([table.x for table in self.tables], rows)
 
     def y(self, rows: slice | Rows = slice(None)) -> Array:
         """Take the targets of these rows of the draw."""
-        first = self.tables[0].y
-        y = np.empty(
-            (len(self.index[rows]), *first.shape[1:]),
-            dtype=np.result_type(*(table.y for table in self.tables)),
-        )
-        for d, table in enumerate(self.tables):
-            here = self.row_domain[rows] == d
-            y[here] = table.y[self.index[rows][here]]
-        return y
+        return self._take([table.y for table in self.tables], rows)
+
+    def _take(self, columns: Sequence[Array | Images], rows: slice | Rows) -> Array:
+        """Take these rows from the column of each row's domain."""
+        index, row_domain = self.index[rows], self.row_domain[rows]
+        dtype = np.result_type(*(column.dtype for column in columns))
+        taken = np.empty((len(index), *columns[0].shape[1:]), dtype=dtype)
+        for d, column in enumerate(columns):
+            here = row_domain == d
+            taken[here] = column[index[here]]
+        return taken
 
     def truth(self, domain: Rows, clean: DomainSet, rows: slice | Rows = slice(None)) -> Truth:
         """Return the truth about these rows.
