@@ -116,7 +116,7 @@ class FittedState:
 
     @property
     def evidence_unit(self) -> float:
-        """Loss difference at which a context is e times less likely, calibrated on held-out rows."""
+        """Loss difference that makes a context e times less likely, calibrated on held-out rows."""
         return self.temperature * self.held_out.evidence_factor
 
     @property

@@ -1,4 +1,4 @@
-"""The classifier."""
+"""`LeafClassifier`."""
 
 from __future__ import annotations
 
@@ -25,79 +25,92 @@ def _predicts_probabilities(estimator: LeafClassifier) -> bool:
 class LeafClassifier(ClassifierMixin, BaseLeaf):
     """Classification where the same input has different labels in hidden contexts.
 
-    Every group of rows goes to the local model that explains it best, and only that model learns from it.
+    Every group of rows is allocated to the local model that explains it best, and only that model
+    is trained on it.
 
     Parameters
     ----------
     n_contexts : int or "auto", default="auto"
-        Number of contexts. "auto" reads it off the data, before anything is trained: the smallest number whose contexts foretell held-out
-        rows of their groups as well as larger numbers do; 1 where nothing conflicts. See `selection_`.
+        Number of contexts. "auto" chooses it before anything is trained: the smallest number
+        whose contexts predict held-out rows of their groups as well as larger numbers do, and 1
+        where nothing conflicts. See `selection_`.
     local_model : None, callable or scikit-learn classifier, default=None
-        What answers in one context: None for a network sized to the data, which also standardises X; a factory
-        `(input_shape, n_outputs) -> torch.nn.Module`, which sees X as it is and answers with logits (a function or class, and no
-        lambda, where the estimator is to be pickled); or any scikit-learn classifier, which
-        sees the classes as numbers 0, 1, ... in the order of `classes_`.
+        The model of one context. None is a network sized to the data, which also standardizes X. Or
+        a factory `(input_shape, n_outputs) -> torch.nn.Module`, whose modules get X as it is and
+        return logits; it must be a function or class, not a lambda, if the estimator is pickled.
+        Or any scikit-learn classifier, which gets the classes as numbers 0, 1, ... in the order of
+        `classes_`.
     allocation : {"annealed", "hard", "sampled", "soft"} or rule, default="annealed"
-        How groups are shared out: soft at first and hard in the end; LEAF as printed; LEAF-EM; textbook EM; or an object of your own.
+        How groups are allocated to contexts: "annealed" starts soft and ends hard, "hard" is LEAF
+        as published, "sampled" is LEAF-EM, "soft" is textbook EM. Or pass an allocation rule.
     temperature : float or "auto", default="auto"
-        Of the allocation, in units of the loss.
+        Temperature of the allocation, in units of the loss.
     init : {"auto", "conflict", "seeded", "random"}, default="auto"
-        How starts are made: "conflict" reads contexts off the disagreement itself, with smooth models in closed form, before anything is
-        trained, and goes to random starts where they explain too little; "seeded" does so too, but lets each further context begin with
-        groups that are explained badly so far, like k-means++; "auto" is "conflict" for the annealed rule.
+        How starts are made. "conflict" finds contexts from the conflicts in the data, with smooth
+        surrogate models in closed form, before anything is trained; it falls back to random starts
+        where they explain too little. "seeded" does the same, but starts each further context with
+        groups that the contexts so far explain poorly, like k-means++. "auto" is "conflict" for
+        the annealed rule.
     n_init : int or "auto", default="auto"
-        Number of starts, of which the best is kept; "auto" makes five of small networks, which run side by side, one of large ones;
-        of scikit-learn models four, or one where they are scored out of fold.
+        Number of starts; the best one is kept. "auto" makes five starts of small networks, which
+        run side by side, and one of large networks; four of scikit-learn models, or one where they
+        are scored out of fold.
     loss : {"auto", "cross-entropy", "gce"} or loss object, default="auto"
-        Loss of a network; "auto" is cross-entropy. "gce", generalized cross-entropy, hardly learns from labels that it finds absurd: for
-        data with wrong labels, where right and wrong answers matter more than probabilities, which come out too sure.
+        Loss of networks. "auto" is cross-entropy. "gce", generalized cross-entropy, limits the
+        influence of labels that the model finds very unlikely. It suits data with wrong labels,
+        where accuracy matters more than probabilities, which come out overconfident.
     optimizer : {"adamw", "adam", "sgd"} or callable, default="adamw"
-        Optimizer of a network, or a callable `(parameters, lr=...)` such as `torch.optim.RMSprop`.
+        Optimizer of networks, or a callable `(parameters, lr=...)` such as `torch.optim.RMSprop`.
     learning_rate : float, default=0.003
-        Its step size.
+        Learning rate of the optimizer.
     schedule : {"cosine", "linear", "constant"} or callable, default="cosine"
-        How the step size falls as the run goes on.
+        How the learning rate decreases during training.
     max_epochs : int or "auto", default="auto"
-        Passes over the groups; about 2,000 steps by default, and at least 20 passes, for finding the contexts and
-        again for learning them afresh. For scikit-learn local models: refits of a start, 30 by default,
-        or 20 out of fold; each refit fits `n_contexts` models, and five times as many out of fold.
+        Passes over the groups. By default about 2,000 steps and at least 20 passes, once to find
+        the contexts and once more for the refresh. For scikit-learn local models: refits of a
+        start, 30 by default, or 20 out of fold. Each refit fits `n_contexts` models, and five
+        times as many out of fold.
     groups_per_step : int, default=32
         Groups in an optimizer step.
     rows_per_group : int or None, default=32
-        At most this many rows of a group in a step, drawn anew in each pass.
+        Maximum number of rows of a group in a step, sampled again in each pass.
     max_grad_norm : float or None, default=None
-        Clip each local model's gradient to this norm.
+        Clip the gradient of each local model to this norm.
     trim : float, default=0.0
-        Share of each group's rows, at least 0 and less than 0.5, that is left out when its context is chosen: under each local model those
-        with the largest loss, rounded down, so that groups of fewer than `1 / trim` rows lose none. Then a few wrong rows do not decide.
-        The local models still learn from all rows.
+        Share of the rows of each group, at least 0 and less than 0.5, that is ignored when its
+        context is chosen, so that a few wrong rows do not determine it: for each local model the
+        rows with the largest loss. The number is rounded down; groups of fewer than `1 / trim`
+        rows keep all rows. Local models are still trained on all rows.
     tol, n_iter_no_change : float, int or None, default=1e-4, 20
-        Stop when the objective has not fallen by a share `tol` for this many passes; None never stops early.
+        Stop when the objective has not decreased by a share of `tol` for this many passes. None
+        disables early stopping.
     refresh : bool, default=True
-        After annealing, let new networks learn from the allocation that was found: they never saw the wrong answers.
+        After annealing, train new networks on the final allocation. They have never seen labels of
+        other contexts.
     out_of_fold : bool or "auto", default="auto"
-        Score groups only with scikit-learn models that have not seen them; "auto" does so where they learn their rows by heart.
+        Score groups only with scikit-learn models that were not trained on them. "auto" does so
+        where the models memorize their rows.
     callbacks : list of leaflearn.core.training.Callback, default=None
-        Told after every step and every epoch of a network's training.
+        Called after every step and every epoch when networks are trained.
     device : str, default="auto"
-        Where networks run.
+        Device of the networks.
     random_state : int, RandomState instance or None, default=None
-        Same seed, same machine, same fit.
+        Seed. The same seed on the same machine gives the same fit.
     verbose : int, default=0
         1 shows a progress bar with loss and usage.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The labels; all contexts share them.
+        The labels, which all contexts share.
     n_contexts_ : int
         Number of contexts.
     groups_ : ndarray of shape (n_groups,)
-        The groups' labels, sorted where they can be.
+        The labels of the groups, sorted where they can be compared.
     contexts_ : ndarray of shape (n_groups,)
-        The context of each group; contexts are numbered by falling usage.
+        The context of each group. Contexts are numbered by decreasing usage.
     probabilities_ : ndarray of shape (n_groups, n_contexts_)
-        How sure that is.
+        Posterior over the contexts of each group.
     usage_ : ndarray of shape (n_contexts_,)
         Share of groups in each context.
     local_models_ : list
@@ -105,53 +118,76 @@ class LeafClassifier(ClassifierMixin, BaseLeaf):
     empirical_error_ : float
         Mean over groups of the mean loss under the best local model.
     history_ : dict of arrays
-        One row an epoch, or a refit: epoch, loss, changed, usage, temperature, seconds; of networks learning_rate too.
+        One entry per epoch, or per refit: epoch, loss, changed, usage, temperature, seconds; for
+        networks also learning_rate.
     restarts_ : list of dict
-        Every start's fate: stage, error, kept, n_iter, converged, its `curve` of losses and the `contexts` of the groups, in numbers of its
-        own. The stage is "given" where it began with contexts read off the conflict, else "training", or "search" and "refresh" where new
-        networks learnt what the search had found; then one of either may be kept. First come those among which contexts were chosen, then
-        those of the refresh, and last those of a stage that led nowhere, none of which was kept.
+        The outcome of every start: stage, error, kept, n_iter, converged, the `curve` of its
+        losses and the `contexts` of the groups, in the numbering of that start. The stage is
+        "given" if it started from contexts found in the data before training; otherwise
+        "training", or "search" and "refresh" where new networks were trained on the result of the
+        search, and then one start of each may be kept. The starts that contexts were chosen from
+        come first, then those of the refresh, then those of a stage that was discarded, where none
+        is kept.
     best_restart_ : int
-        Which of them was kept, of those among which contexts were chosen.
+        Index of the start that was kept, among those that contexts were chosen from.
     context_order_ : ndarray of shape (n_contexts_,)
-        The number that each context had while it was trained, as callbacks saw it.
+        The number that each context had during training, as callbacks saw it.
     n_iter_ : int
         Epochs, or refits, of the start that was kept.
     converged_ : bool
-        Whether the fit looks right: the allocation stood still, no other explains unseen groups much better, nor one context more, equally
-        good starts agree, and local models explain more than a constant does. Where not, a `RecoveryWarning` says what speaks against it
+        Whether the fit looks right: the allocation converged, neither another allocation nor one
+        more context explains held-out groups much better, equally good starts agree, and local
+        models explain more than a constant does. Otherwise a `RecoveryWarning` names the problem
         and what to do.
     stability_ : float
-        Share of groups, weighed by how clearly they tell, on which the least agreeing of the equally good starts agrees with the fit.
-        Like `converged_` it is found anew where `prune` or `merge` removed a context, from the rows in `replay_buffer_` and without the other
-        starts, which had other contexts; `partial_fit` leaves both as they were, and all three leave `restarts_`.
+        Agreement with the fit of that start, among the equally good ones, that agrees least: the
+        share of groups in the same context, weighted by how clear their contexts are. `prune` and
+        `merge` determine it again, like `converged_`, where they removed a context, from the rows
+        in `replay_buffer_` and without the other starts, which had other contexts. `partial_fit`
+        changes neither of them, and none of the three methods changes `restarts_`.
     init_ : str
         How the start was made, and why.
     outliers_ : ndarray of shape (n_samples,)
-        Rows that seem to belong to another context than their group's, and rows whose label the rest of their context contradicts; they
-        were left out. Of either kind, none are left out where they are few.
-    replay_buffer_ : leaflearn.core.grouped_data.GroupedData
-        At most 2,000 of the training rows, groups of each context in turn, from which `prune`, `merge` and `partial_fit` learn on. They are
-        pickled with the estimator; set it to None to forget them, after which none of the three can train.
+        Rows that seem to belong to another context than their group, and rows whose label the
+        rest of their context contradicts. They were excluded from the fit. Of either kind, none
+        are excluded where there are only few.
+    replay_buffer_ : leaflearn.core.grouped_data.GroupedData or None
+        Training rows kept for `prune`, `merge` and `partial_fit`: at most 2,000, from groups of
+        each context in turn. They are pickled and saved with the estimator. Set it to None to
+        discard them; the three methods can train no model then.
     selection_ : dict of arrays
-        For 1, 2, ... contexts, as far as they were tried without training: n_contexts, error (of groups under the best model, which has
-        not seen them), held_out (of rows in the context that the others of their group chose) and train_error, in units of the targets'
-        variance; aic, bic and icl of the smooth models as a mixture of Gaussian regressions. Where inputs name items, whose mean answers
-        stand in for smooth models, there are the first three only. All are empty where nothing was tried. Single rows whose labels tell the
-        contexts have instead n_blocks, the numbers of contexts that labels were shared out among, and mass_variance: how much of its
-        labels' variance the joint probability of a context keeps, in the worst context; 0 where it is the same for all inputs, 1 or more
-        where its labels have nothing in common. The largest number below 0.25 is taken, and a number that is given is trusted below 0.5.
+        Numbers of contexts that were tried before training, and how well they did: n_contexts,
+        error (of groups under the best model that was not trained on them), held_out (of rows in
+        the context that the other rows of their group chose) and train_error, in units of the
+        variance of the targets; aic, bic and icl of the smooth surrogate models as a mixture of
+        Gaussian regressions. Where inputs name items, mean targets per item replace the smooth
+        models, and there are only the first three. All are empty where nothing was tried.
+
+        Where every group is a single row and its label identifies its context, it has instead
+        n_blocks, the numbers of contexts that the labels were divided among, and mass_variance: the
+        variance of the joint probability of the labels of a context, relative to the variance of
+        its labels, in the worst context. It is 0 where that probability is the same for all
+        inputs, and 1 or more where the labels have nothing in common. The largest number below
+        0.25 is chosen, and a number that is given is trusted below 0.5.
+    fitted_state_ : FittedState
+        Everything that was found about the contexts, as one immutable value. The attributes above
+        are taken from it.
+    input_shape_ : tuple of int
+        Shape of a row of `X`.
+    fingerprint_ : str
+        Checksum of the training data.
 
     Examples
     --------
-    Two annotators call the same side of a line by opposite names.
+    Two kinds of annotators give opposite names to the same side of a line.
 
     >>> import numpy as np
     >>> from sklearn.linear_model import LogisticRegression
     >>> rng = np.random.default_rng(0)
     >>> X, annotator = rng.normal(size=(200, 1)), np.repeat(np.arange(20), 10)
     >>> y = np.where((X[:, 0] > 0) == (annotator % 2 == 0), "good", "bad")
-    >>> leaf = LeafClassifier(n_contexts=2, local_model=LogisticRegression(), random_state=0).fit(X, y, groups=annotator)
+    >>> leaf = LeafClassifier(n_contexts=2, local_model=LogisticRegression(), random_state=0)
+    >>> leaf = leaf.fit(X, y, groups=annotator)
     >>> sorted(leaf.predict_each([[1.0]])[0].tolist())
     ['bad', 'good']
     >>> leaf.predict([[1.0]], groups=[0])
@@ -167,19 +203,20 @@ class LeafClassifier(ClassifierMixin, BaseLeaf):
                 return numbers
             self.classes_ = np.unique(check_classification_y(all_classes, type(self).__name__))
             if not np.isin(labels, self.classes_).all():
-                stranger = labels[~np.isin(labels, self.classes_)].tolist()[0]
+                missing = labels[~np.isin(labels, self.classes_)].tolist()[0]
                 raise ValueError(
-                    f"y holds {stranger!r}, but classes={self.classes_.tolist()}; name all labels in classes."
+                    f"y holds {missing!r}, but classes={self.classes_.tolist()}; name all labels "
+                    "in classes."
                 )
         known = {label: i for i, label in enumerate(self.classes_.tolist())}
-        numbers = np.array(
-            [known.get(label, -1) for label in labels.tolist()], dtype=np.intp
-        )  # -1: was not there in training
+        # -1 for labels that are not in the training data
+        numbers = np.array([known.get(label, -1) for label in labels.tolist()], dtype=np.intp)
         is_text = isinstance(self.classes_.tolist()[0], str)
-        for stranger in labels[numbers < 0].tolist():
-            if isinstance(stranger, str) != is_text:  # "1" for 1 is a slip of the pen, and no news
+        for new_label in labels[numbers < 0].tolist():
+            if isinstance(new_label, str) != is_text:  # "1" for 1 is a mistake, not a new label
                 raise ValueError(
-                    f"y holds {stranger!r}, but the labels in training were {self.classes_.tolist()}; give labels of the same type."
+                    f"y holds {new_label!r}, but the labels in training were "
+                    f"{self.classes_.tolist()}; give labels of the same type."
                 )
         return numbers
 
@@ -211,8 +248,9 @@ class LeafClassifier(ClassifierMixin, BaseLeaf):
     def score(self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None) -> float:
         """Accuracy.
 
-        With `groups`, every second row of a group identifies its context and the others are scored; a group of a single row, and all
-        rows without `groups`, are scored in the most used context.
+        With `groups`, every second row of a group identifies its context, and the other rows are
+        scored. Groups of a single row, and all rows without `groups`, are scored in the most used
+        context.
 
         Parameters
         ----------
@@ -232,7 +270,7 @@ class LeafClassifier(ClassifierMixin, BaseLeaf):
         return np.isin(np.asarray(y), self.classes_)
 
     def _posterior_temperature(self, state: FittedState, data: GroupedData) -> float:
-        """1 for log-losses, which are log-likelihoods; else the log-odds of the error rate."""
+        """1 for log-losses, which are log-likelihoods; else from the log-odds of the error rate."""
         if _predicts_probabilities(self):
             return 1.0
         n_rows = len(data.y)
@@ -250,7 +288,6 @@ class LeafClassifier(ClassifierMixin, BaseLeaf):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.poor_score = (
-            True  # two contexts are wrong for the plain problems of scikit-learn's checks
-        )
+        # The problems of scikit-learn's checks have no contexts, so that two fit them poorly.
+        tags.classifier_tags.poor_score = True
         return tags

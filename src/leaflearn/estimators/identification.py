@@ -1,4 +1,4 @@
-"""Which context does a source belong to? The answer of `identify`, one entry a group."""
+"""The result of `identify`: the context of each group."""
 
 from __future__ import annotations
 
@@ -10,37 +10,42 @@ from numpy.typing import NDArray
 
 from leaflearn.engines.calibration import posterior
 
-SURE = 0.9  # with abstain=True, a context is named only at this probability or above
+SURE = 0.9  # with abstain=True, less probable contexts are not reported
 
 
 @dataclass(frozen=True, eq=False)
 class Identification:
-    """The contexts of some groups, as `identify` found them.
+    """The contexts of groups, as found by `identify`.
 
     Parameters
     ----------
     groups
-        The groups' labels.
+        The labels of the groups.
     context
-        The most probable context of each; -1 where it abstains.
+        The most probable context of each group; -1 where `identify` abstained.
     probability
         Posterior over the contexts, shape (n_groups, n_contexts).
     margin
-        Gap in log-posterior to the second-best context; infinite where there is only one.
+        Difference in log posterior to the second-best context; infinite if there is only one.
     novelty
-        How much worse the best context explains the group than it explains rows of its own that it has not learnt from: the larger, the
-        less like any known context. Each row has a place among the losses of such rows, from 0 (the smallest) to 1 (the largest); novelty
-        is the distance of their mean from 1/2 in standard deviations, for that number of rows. A known source has a novelty of about 0,
-        give or take 1; ten rows that are all worse than any known one have about 4, a single row 1.7 at most. It is 0 throughout where too
-        few rows were there to hold any out.
+        How much worse the best context explains the group than it explains held-out rows of its
+        own groups. Large values mean that the group resembles no known context. Each row has a
+        rank among the losses of the held-out rows, from 0 (the smallest) to 1 (the largest).
+        Novelty is the difference between the mean rank and 1/2, in standard deviations of a mean
+        of that many rows. Groups of known contexts have a mean novelty of about 0 and a standard
+        deviation of about 1. Ten rows with larger losses than all held-out rows give about 4, a
+        single row at most 1.7. Novelty is always 0 if there were too few rows to hold any out.
     is_new
-        Whether the novelty is above 2.33, which at most about 1 % of the sources of known contexts exceed by chance, or all labels of the
-        group are ones that were not there in training. One row alone is new only in the second way. With one mislabelled row in ten about
-        1 % of known sources are called new, with two 4 %, with three 11 %.
+        Whether the novelty is above 2.33, which at most about 1 % of the groups of known contexts
+        exceed by chance, or none of the labels of the group is in the training data. A group of a
+        single row can be new only for the second reason. With one mislabelled row in ten, about
+        1 % of the groups of known contexts are called new; with two 4 %, with three 11 %.
 
     Examples
     --------
-    >>> found = Identification.from_scores(np.array(["site 7"]), np.array([[0.1, 4.0]]), np.array([0.2]), np.array([False]))
+    >>> groups, evidence = np.array(["site 7"]), np.array([[0.1, 4.0]])
+    >>> novelty, is_new = np.array([0.2]), np.array([False])
+    >>> found = Identification.from_scores(groups, evidence, novelty, is_new)
     >>> found.context, found.is_new
     (array([0]), array([False]))
     """
@@ -61,7 +66,7 @@ class Identification:
         is_new: NDArray[np.bool_],
         abstain: bool = False,
     ) -> Identification:
-        """Build the answer from minus the log-likelihoods (n_groups, n_contexts) and what was found of each group's novelty."""
+        """Build the result from negative log-likelihoods, (n_groups, n_contexts), and novelty."""
         probability = posterior(evidence)
         context = evidence.argmin(1)
         ordered = np.sort(evidence, 1)

@@ -1,7 +1,7 @@
-"""Local models as ONNX files, for other runtimes and languages.
+"""Export local models as ONNX files, for other runtimes and languages.
 
-All contexts are traced once, scalings included, as one graph with an output for each context and
-one for all; each file is a part of it.
+All contexts, with their scalings, are traced once as one graph, which has an output for each
+context and one for all. Each file is a part of that graph.
 """
 
 from __future__ import annotations
@@ -45,15 +45,16 @@ class Predictions(nn.Module):
     Examples
     --------
     >>> from leaflearn.core.losses import SquaredError
-    >>> networks = NetworkModels([nn.Linear(2, 1), nn.Linear(2, 1)], SquaredError(), None, None, False, "cpu")
-    >>> everything, first, second = Predictions(networks, ())(torch.zeros(3, 2))
-    >>> everything.shape, first.shape
+    >>> modules = [nn.Linear(2, 1), nn.Linear(2, 1)]
+    >>> networks = NetworkModels(modules, SquaredError(), None, None, False, "cpu")
+    >>> each, first, second = Predictions(networks, ())(torch.zeros(3, 2))
+    >>> each.shape, first.shape
     (torch.Size([3, 2]), torch.Size([3]))
     """
 
     def __init__(self, networks: NetworkModels, y_shape: tuple[int, ...]) -> None:
         super().__init__()
-        # Copies, because the exporter moves them to the processor.
+        # Copies, because the exporter moves them to the CPU.
         self.networks = nn.ModuleList(copy.deepcopy(networks.models))
         self.is_classifier, self.y_shape = networks.is_classifier, y_shape
         self.x_scaling = None if networks.x_scaling is None else _ScalingLayer(networks.x_scaling)
@@ -125,7 +126,7 @@ def _trace(
 ) -> bytes:
     """The graph of all predictions, for any number of rows."""
     predictions = Predictions(networks, y_shape).cpu().eval()
-    # The default networks take double precision, modules of the user's single precision.
+    # The default networks use double precision, modules from a factory single precision.
     dtype = torch.float32 if networks.x_scaling is None else torch.float64
     example = torch.zeros(2, *input_shape, dtype=dtype)
     with _quietly():
@@ -164,6 +165,6 @@ def _refuse_other_files(folder: Path) -> None:
     for name in sorted(os.listdir(folder)):
         if not FILE.fullmatch(name):
             raise ValueError(
-                f"Cannot export to '{folder}': '{name}' is there, which is no export of leaflearn; "
-                "choose another folder."
+                f"Cannot export to '{folder}': it holds '{name}', which is not an export of "
+                "leaflearn; choose another folder."
             )

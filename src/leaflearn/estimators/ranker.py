@@ -1,8 +1,10 @@
-"""Preferences: who prefers what to what, and which workers share a taste.
+"""`LeafRanker`: groups of workers with the same preferences, and a ranking for each.
 
-Each answer says that a worker preferred one item to another. In every context an item has a utility u, and the first item wins with
-probability 1 / (1 + exp(u_loser - u_winner)), as Bradley and Terry have it. That is a logistic regression on the difference of two items'
-features, so contexts of taste are found by LEAF with a logistic regression for each: workers are the groups.
+Each answer says that a worker preferred one item to another. In every context an item has a
+utility u, and one item is preferred to another with probability
+1 / (1 + exp(u_other - u_preferred)): the Bradley-Terry model. This is a logistic regression on the
+difference between the features of two items, so that LEAF finds the contexts with a logistic
+regression as local model. The groups are workers.
 """
 
 from __future__ import annotations
@@ -24,25 +26,26 @@ Array = NDArray[Any]
 
 
 class LeafRanker(BaseEstimator):
-    """Contexts of taste from pairwise comparisons.
+    """Contexts of preferences from pairwise comparisons.
 
     Parameters
     ----------
     n_contexts : int or "auto", default="auto"
-        How many tastes there are; "auto" reads it off the answers.
+        Number of contexts; "auto" chooses it from the answers.
     strength : float, default=1.0
-        How freely utilities may grow; smaller values hold them together where answers are few.
+        Inverse of the regularization of the utilities. Smaller values shrink them more, for few
+        answers.
     random_state : int or None, default=None
-        Seed of all that is drawn.
+        Seed of the fit.
 
     Attributes
     ----------
     leaf_ : LeafClassifier
-        The fit underneath, with its diagnostics.
+        The fitted classifier, with its diagnostics.
     items_ : ndarray of shape (n_items,)
         The items, sorted.
     utilities_ : ndarray of shape (n_contexts_, n_items)
-        What each item is worth in each context; the mean over items is 0.
+        Utility of each item in each context; the mean over items is 0.
     n_contexts_, groups_, contexts_, probabilities_, usage_, converged_
         As in `LeafClassifier`; the groups are workers.
 
@@ -52,7 +55,8 @@ class LeafRanker(BaseEstimator):
     >>> taste = {"tea": 2.0, "milk": 1.0, "beer": -1.0, "wine": -2.0}
     >>> pairs = rng.permuted(np.tile(list(taste), (1200, 1)), axis=1)[:, :2]
     >>> worker = np.repeat(np.arange(60), 20)
-    >>> gain = np.array([taste[a] - taste[b] for a, b in pairs]) * np.where(worker % 2, -1, 1)      # every other worker: the opposite
+    >>> sign = np.where(worker % 2, -1, 1)  # every other worker has the opposite preferences
+    >>> gain = sign * np.array([taste[a] - taste[b] for a, b in pairs])
     >>> first = rng.random(1200) < 1 / (1 + np.exp(-2 * gain))
     >>> winner, loser = np.where(first[:, None], pairs, pairs[:, ::-1]).T
     >>> ranker = LeafRanker(n_contexts=2, random_state=0).fit(winner, loser, worker)
@@ -85,9 +89,10 @@ class LeafRanker(BaseEstimator):
         winner, loser : array-like of shape (n_answers,)
             The items of each comparison.
         workers : array-like of shape (n_answers,)
-            Who answered.
+            The worker of each answer.
         items : mapping from item to features, default=None
-            Numbers that describe each item; without them every item that was compared has a utility of its own.
+            Numbers that describe each item. Without them, each item that was compared has a utility
+            of its own.
 
         Returns
         -------
@@ -97,12 +102,13 @@ class LeafRanker(BaseEstimator):
         counts = [len(winner), len(loser), len(workers)]
         if len(set(counts)) > 1 or not counts[0]:
             raise ValueError(
-                f"winner, loser and workers need one entry for each answer, and at least one answer; they have {counts[0]}, {counts[1]} and"
-                f" {counts[2]} entries."
+                "winner, loser and workers need one entry for each answer, and at least one answer;"
+                f" they have {counts[0]}, {counts[1]} and {counts[2]} entries."
             )
         if np.any(same := winner == loser):
             raise ValueError(
-                f"Answer {int(np.flatnonzero(same)[0])} compares {winner[same].tolist()[0]!r} with itself; leave such answers out."
+                f"Answer {int(np.flatnonzero(same)[0])} compares {winner[same].tolist()[0]!r} with "
+                "itself; leave such answers out."
             )
         self.items_ = np.unique(
             np.concatenate([winner, loser]) if items is None else np.asarray(list(items))
@@ -124,48 +130,57 @@ class LeafRanker(BaseEstimator):
             setattr(self, name, getattr(self.leaf_, name))
         self._warn_if_too_few(workers)
         coefficients = np.stack([local.coef_[0] for local in self.leaf_.local_models_])
-        utilities = (
-            coefficients @ self._features.T
-        )  #                                        (K, n_items)
+        utilities = coefficients @ self._features.T  #                              (K, n_items)
         self.utilities_ = utilities - utilities.mean(axis=1, keepdims=True)
         return self
 
     def ranking(self, context: int = 0) -> Array:
-        """The items of a context, the best first."""
+        """The items of a context, from the largest to the smallest utility."""
         check_is_fitted(self, "utilities_")
         return np.asarray(self.items_[np.argsort(-self.utilities_[context], kind="stable")])
 
     def identify(self, winner: Any, loser: Any, workers: Any = None) -> Identification:
-        """The contexts of new workers from a few of their answers."""
+        """Find the contexts of new workers from a few of their answers."""
         check_is_fitted(self, "utilities_")
         X, y = self._differences(np.asarray(winner), np.asarray(loser))
         return self.leaf_.identify(X, y, groups=workers)
 
     def disagreement(self) -> Array:
-        """Share of the pairs of items that two contexts order differently, shape (n_contexts_, n_contexts_)."""
+        """Share of pairs of items that two contexts order differently.
+
+        Returns
+        -------
+        ndarray of shape (n_contexts_, n_contexts_)
+            Symmetric, with zeros on the diagonal.
+        """
         check_is_fitted(self, "utilities_")
         first, second = np.triu_indices(len(self.items_), k=1)
-        order = np.sign(
-            self.utilities_[:, first] - self.utilities_[:, second]
-        )  #            (K, pairs)
+        order = np.sign(self.utilities_[:, first] - self.utilities_[:, second])  #  (K, pairs)
         return np.asarray((order[:, None] * order[None] < 0).mean(axis=-1))
 
     def choose(self) -> Any:
-        """The item to offer where the context is unknown: the one whose largest regret is smallest.
+        """The item to offer if the context is unknown: the one with the smallest maximum regret.
 
-        The regret of an item in a context is how much less likely it is to be preferred to the context's favourite than an even chance.
+        The regret of an item in a context is 1/2 minus the probability that it is preferred to the
+        best item of the context.
         """
         check_is_fitted(self, "utilities_")
         return self.items_[int(self.regrets().max(axis=0).argmin())]
 
     def regrets(self) -> Array:
-        """Of each item in each context, between 0 for the favourite and 1/2, shape (n_contexts_, n_items)."""
+        """Regret of each item in each context; see `choose`.
+
+        Returns
+        -------
+        ndarray of shape (n_contexts_, n_items)
+            Between 0, for the best item of a context, and 1/2.
+        """
         check_is_fitted(self, "utilities_")
         behind = self.utilities_.max(axis=1, keepdims=True) - self.utilities_
         return np.asarray(0.5 - 1.0 / (1.0 + np.exp(behind)))
 
     def _describe(self, items: Mapping[Any, Sequence[float]] | None) -> Array:
-        """The features of every item, (n_items, d)."""
+        """Features of each item, (n_items, d)."""
         if items is None:
             return np.eye(len(self.items_))
         features = np.asarray([items[item] for item in self.items_.tolist()], dtype=float)
@@ -174,20 +189,24 @@ class LeafRanker(BaseEstimator):
         return features
 
     def _differences(self, winner: Array, loser: Array) -> tuple[Array, Array]:
-        """Features of the first item minus those of the second, and whether the first won; winners come first in every other answer."""
+        """Differences between the features of two items, and whether the first was preferred.
+
+        The winner is the first item in every other answer, so that both classes occur.
+        """
         places = np.searchsorted(self.items_, [winner, loser]).clip(max=len(self.items_) - 1)
         unknown = self.items_[places] != np.stack([winner, loser])
         if unknown.any():
             item = np.stack([winner, loser])[unknown].tolist()[0]
             raise ValueError(
-                f"Item {item!r} is not known; items are those that were fitted, or described in `items`."
+                f"Item {item!r} is not known; items are those that were fitted, or described in "
+                "`items`."
             )
         first_won = np.arange(len(winner)) % 2 == 0
         gain = self._features[places[0]] - self._features[places[1]]
         return np.where(first_won[:, None], gain, -gain), first_won.astype(int)
 
     def _warn_if_too_few(self, workers: Array) -> None:
-        """Yes or no tells little: K tastes can be told apart from answers to the same questions only where workers give 2K - 1 of them."""
+        """Warn if workers gave too few answers: K contexts need 2K - 1 binary answers of each."""
         sizes = np.unique(workers, return_counts=True)[1]
         warn_about_few_answers(
             sizes, self.leaf_.n_contexts_, 2 * self.leaf_.n_contexts_ - 1, "workers", "worker"

@@ -1,4 +1,4 @@
-"""Cross-validation that holds rows of every group out, never whole groups."""
+"""Cross-validation that holds out some rows of every group, never whole groups."""
 
 from __future__ import annotations
 
@@ -14,17 +14,19 @@ from leaflearn.core.grouped_data import encode_groups, position_in_group
 
 
 class WithinGroupKFold(BaseCrossValidator):
-    """K folds of rows that never hold out a whole group, so that a held-out row's context is known from the rows that stayed.
+    """K folds that hold out some rows of each group, never a whole group.
 
-    With whole groups held out the context of a test row is anybody's guess, and more contexts always look better; to compare numbers of
-    contexts, hold out within groups. Groups of a single row always stay in training.
+    The rows of a group that stay in training determine the context of its held-out rows. If whole
+    groups are held out, the contexts of their rows are unknown, and more contexts always look
+    better. To compare numbers of contexts, hold out rows within groups. Groups of a single row
+    always stay in training.
 
     Parameters
     ----------
     n_splits : int, default=5
         Number of folds.
     shuffle : bool, default=False
-        Deal the rows of each group in random order.
+        Whether to shuffle the rows of each group before they are divided into folds.
     random_state : int, RandomState instance or None, default=None
         Seed of the shuffling.
 
@@ -38,7 +40,7 @@ class WithinGroupKFold(BaseCrossValidator):
     [0 3 5] [1 2 4]
     """
 
-    __metadata_request__split = {"groups": True}  # as GroupKFold does
+    __metadata_request__split = {"groups": True}  # as in GroupKFold
 
     def __init__(
         self, n_splits: int = 5, *, shuffle: bool = False, random_state: Any = None
@@ -50,8 +52,8 @@ class WithinGroupKFold(BaseCrossValidator):
     def split(
         self, X: Any, y: Any = None, groups: Any = None
     ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-        """Yield the rows to train on and the rows to test on, once for each fold."""
-        fold = self._deal(len(X) if not hasattr(X, "shape") else X.shape[0], groups)
+        """Yield the training rows and the test rows of each fold."""
+        fold = self._assign_folds(len(X) if not hasattr(X, "shape") else X.shape[0], groups)
         for k in range(self.n_splits):
             yield np.flatnonzero(fold != k), np.flatnonzero(fold == k)
 
@@ -59,11 +61,12 @@ class WithinGroupKFold(BaseCrossValidator):
         """Number of folds."""
         return self.n_splits
 
-    def _deal(self, n_rows: int, groups: Any) -> NDArray[np.intp]:
-        """The fold in which each row is tested, -1 for rows that are always trained on."""
+    def _assign_folds(self, n_rows: int, groups: Any) -> NDArray[np.intp]:
+        """The fold in which each row is tested; -1 for rows that always stay in training."""
         if groups is None:
             raise ValueError(
-                "groups is None, but WithinGroupKFold holds rows of every group out and needs the group of each row."
+                "groups is None, but WithinGroupKFold holds out rows of every group and needs the "
+                "group of each row."
             )
         if self.n_splits < 2:
             raise ValueError(f"n_splits={self.n_splits}, but at least 2 folds are needed.")
@@ -71,11 +74,13 @@ class WithinGroupKFold(BaseCrossValidator):
         size = np.bincount(group)
         if size.max() < 2:
             raise ValueError(
-                "every group has a single row, so nothing can be held out within groups; use KFold instead."
+                "every group has a single row, so nothing can be held out within groups; use KFold "
+                "instead."
             )
         random = check_random_state(self.random_state)
         position = position_in_group(group, random.permutation(n_rows) if self.shuffle else None)
-        # Small groups start at different folds, else the first folds would get all of their rows.
+        # Groups start at different folds; otherwise the first folds would get all rows of small
+        # groups.
         first = (
             random.randint(self.n_splits, size=len(labels))
             if self.shuffle

@@ -1,6 +1,6 @@
-"""Learning curves for those who watch runs in TensorBoard or MLflow: the loss and the usage of every epoch of every stage.
+"""Callbacks that log the loss and the usage of every epoch to TensorBoard or MLflow.
 
-Both are optional: `pip install leaflearn[tracking]`.
+Both packages are optional: `pip install leaflearn[tracking]`.
 """
 
 from __future__ import annotations
@@ -13,13 +13,16 @@ from leaflearn.core.training import Callback, Training
 
 
 def curves(training: Training) -> dict[str, float]:
-    """The loss and the usage of the latest epoch, of the start that is best so far, by name.
+    """The loss and the usage of the latest epoch, by name, for the best start so far.
 
     Examples
     --------
     >>> class Latest:
     ...     stage = "search"
-    ...     history = {"loss": [np.array([0.5, 0.25])], "usage": [np.array([[1.0, 0.0], [0.5, 0.5]])]}
+    ...     history = {
+    ...         "loss": [np.array([0.5, 0.25])],
+    ...         "usage": [np.array([[1.0, 0.0], [0.5, 0.5]])],
+    ...     }
     >>> curves(Latest())
     {'search/loss': 0.25, 'search/usage_0': 0.5, 'search/usage_1': 0.5}
     """
@@ -36,7 +39,7 @@ class TensorBoardCallback(Callback):
     Parameters
     ----------
     folder
-        Where to; `tensorboard --logdir FOLDER` shows it.
+        The folder to write to; `tensorboard --logdir FOLDER` shows the curves.
 
     Examples
     --------
@@ -44,7 +47,9 @@ class TensorBoardCallback(Callback):
     >>> from leaflearn import LeafRegressor
     >>> X, groups = np.linspace(0, 1, 40)[:, None], np.repeat(np.arange(10), 4)
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     leaf = LeafRegressor(n_contexts=1, max_epochs=2, callbacks=[TensorBoardCallback(folder)]).fit(X, X[:, 0], groups)
+    ...     callbacks = [TensorBoardCallback(folder)]
+    ...     leaf = LeafRegressor(n_contexts=1, max_epochs=2, callbacks=callbacks)
+    ...     leaf = leaf.fit(X, X[:, 0], groups)
     """
 
     def __init__(self, folder: str) -> None:
@@ -52,7 +57,8 @@ class TensorBoardCallback(Callback):
             from torch.utils.tensorboard import SummaryWriter
         except ImportError as error:
             raise ImportError(
-                "TensorBoardCallback needs tensorboard; install it with `pip install leaflearn[tracking]`."
+                "TensorBoardCallback needs tensorboard; install it with `pip install "
+                "leaflearn[tracking]`."
             ) from error
         self._writer: Any = SummaryWriter(folder)
 
@@ -60,16 +66,18 @@ class TensorBoardCallback(Callback):
         """Write the latest epoch."""
         for name, value in curves(training).items():
             self._writer.add_scalar(name, value, training.epoch)
-        self._writer.flush()  # whoever looks while the fit goes on sees it
+        self._writer.flush()  # so that the curves can be watched during the fit
 
 
 class MLflowCallback(Callback):
     """Log learning curves to the active run of MLflow.
 
+    Fit the estimator inside `with mlflow.start_run():`.
+
     Examples
     --------
     >>> from leaflearn import LeafRegressor
-    >>> leaf = LeafRegressor(callbacks=[MLflowCallback()])      # then, inside `with mlflow.start_run():`, leaf.fit(X, y, groups)
+    >>> leaf = LeafRegressor(callbacks=[MLflowCallback()])
     """
 
     def __init__(self) -> None:

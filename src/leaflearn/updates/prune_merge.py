@@ -158,8 +158,8 @@ def with_fine_tuned(
 ) -> FittedState:
     """The state with fine-tuned local models; a model whose groups stayed the same is kept.
 
-    `before` (m',) are the contexts of the groups in the data, -1 where they are new; `numbers` (m',)
-    are these groups; `trim` is the share of its worst rows that a group's score leaves out.
+    `numbers` (m',) are the groups in the data, and `before` (m',) their contexts so far, -1 for new
+    groups; `trim` is the share of its worst rows that the score of a group leaves out.
     """
     K = state.n_contexts
     means = mean_by_group(tuned.losses, data, trim)  #                          (m', K)
