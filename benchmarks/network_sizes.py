@@ -47,11 +47,7 @@ def with_validation(domains: DomainSet, seed: int) -> DomainSet:
 
 
 def _take(table: Examples, rows: np.ndarray) -> Examples:
-    x = (
-        Images(table.x.stored[rows])
-        if isinstance(table.x, Images)
-        else np.asarray(table.x)[rows]
-    )
+    x = Images(table.x.stored[rows]) if isinstance(table.x, Images) else np.asarray(table.x)[rows]
     return Examples(x, np.asarray(table.y)[rows])
 
 

@@ -133,7 +133,9 @@ def write_pickled_cifar100(folder: Path, n_of_each: int = 4) -> None:
         }
         (folder / part).write_bytes(pickle.dumps(content, protocol=2))
     names = {
-        f"{level}_label_names".encode(): [f"{level}_{number}".encode() for number in range(n_labels)]
+        f"{level}_label_names".encode(): [
+            f"{level}_{number}".encode() for number in range(n_labels)
+        ]
         for level, n_labels in (("coarse", 20), ("fine", 100))
     }
     (folder / "meta").write_bytes(pickle.dumps(names, protocol=2))

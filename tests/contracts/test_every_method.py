@@ -132,5 +132,7 @@ def test_the_global_generator_is_left_alone(name):
 
 
 def test_an_unknown_method_gets_one_sentence():
-    with pytest.raises(ValueError, match=r"^The method 'leav' is unknown; choose one of .*leaf.*\.$"):
+    with pytest.raises(
+        ValueError, match=r"^The method 'leav' is unknown; choose one of .*leaf.*\.$"
+    ):
         make_method("leav")
