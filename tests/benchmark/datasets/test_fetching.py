@@ -115,6 +115,18 @@ def test_only_what_is_missing_or_wrong_is_fetched(server, tmp_path):
     assert server.asked == [("/dogs", None)]
 
 
+def test_a_correct_alternative_layout_is_not_fetched_again(server, tmp_path):
+    drawn = Files("drawn", "Pets", "CC0", contents={"dogs": "md5:" + hashlib.md5(DOGS).hexdigest()})
+    files = replace(cats(server), alternatives=(drawn,))
+    (tmp_path / "drawn").mkdir()
+    (tmp_path / "drawn" / "dogs").write_bytes(DOGS)
+    assert get(files) == tmp_path / "drawn"
+    assert server.asked == []
+    (tmp_path / "drawn" / "dogs").write_bytes(CATS)  # a wrong one is
+    assert get(files) == get(files) == tmp_path / "pets"
+    assert server.asked == [("/cats", None)]
+
+
 def test_a_file_of_another_size_is_fetched_again(server, tmp_path):
     (tmp_path / "pets").mkdir()
     (tmp_path / "pets" / "cats").write_bytes(CATS[:-1])

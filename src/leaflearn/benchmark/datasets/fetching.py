@@ -55,13 +55,11 @@ def get(files: Files) -> Path:
     >>> get(Files("pets", "Pets, by A. Nimal", "CC0", contents={})).name  # nothing to fetch
     'pets'
     """
-    for layout in files.alternatives:
-        if not {"missing", "wrong"} & set(verify(layout).values()):
+    for layout in (replace(files, alternatives=()), *files.alternatives):
+        if not _incomplete(layout):
             return locate(layout)
     files = replace(files, alternatives=())
     folder = data_folder() / files.folder
-    if not _incomplete(files):
-        return locate(files)
     make_folder(folder)
     try:
         with _locked(folder):
