@@ -52,7 +52,7 @@ def test_all_code_on_the_page_runs(capsys):
     *found, _, _, intervals = shown  # two lines are errors, which need longer training
     assert without_numbers(printed[0].splitlines()[: len(found)]) == without_numbers(found)
     assert intervals in printed[0].splitlines()
-    assert "settled" in printed[1]
+    assert "determined" in printed[1]
     answers = pandas.read_parquet("answers.parquet")
     assert (answers["context"] == (answers["site"] % 3 == 0)).all()
     with warnings.catch_warnings():

@@ -91,10 +91,11 @@ def warn_renamed(old: str, new: str) -> None:
 
     Examples
     --------
-    >>> warn_renamed("memory_", "replay_buffer_")
-    Traceback (most recent call last):
-    FutureWarning: memory_ is renamed replay_buffer_ and will be removed in version 0.4; use
-    replay_buffer_.
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     warn_renamed("memory_", "replay_buffer_")
+    >>> print(caught[0].message)
+    memory_ is renamed replay_buffer_ and will be removed in version 0.4; use replay_buffer_.
     """
     warnings.warn(
         f"{old} is renamed {new} and will be removed in version {REMOVED_IN}; use {new}.",

@@ -399,7 +399,7 @@ def test_non_finite_losses_are_refused_in_one_sentence():
     x, y, group, _ = lines(0, sizes=[4] * 10)
     text = (
         "The loss became non-finite at iteration 1; the likely cause is a local model that predicts infinite or missing values for some "
-        "rows: look at the scale of X and y, or regularise the local model."
+        "rows: check the scale of X and y, or regularise the local model."
     )
     with pytest.raises(NonFiniteLossError, match=f"^{re.escape(text)}$"):
         refit(lambda seed: Broken(), x, y, group, SQUARED, Hard(), 2, rng=np.random.default_rng(0))

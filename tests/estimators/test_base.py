@@ -132,11 +132,11 @@ REFUSED = {
     ),
     "not a number": (
         {"context": "first"},
-        "context has type <U5 and shape (), but a whole number, one for each of the 2 rows, or an Identification was expected.",
+        "context has type <U5 and shape (), but an integer, one for each of the 2 rows, or an Identification was expected.",
     ),
     "wrong length": (
         {"context": [0, 1, 0]},
-        "context has type int64 and shape (3,), but a whole number, one for each of the 2 rows, or an Identification was expected.",
+        "context has type int64 and shape (3,), but an integer, one for each of the 2 rows, or an Identification was expected.",
     ),
     "context and groups": (
         {"context": 0, "groups": [0, 1]},
@@ -167,16 +167,14 @@ def test_contexts_left_open_by_identify_cannot_predict(regressor, conflict):
     assert found.context.tolist() == [-1]
     with pytest.raises(
         ValueError,
-        match=r"^the context of 2 rows was left open by identify; choose one, or do not abstain\.$",
+        match=r"^identify abstained from the context of 2 rows; choose one, or do not abstain\.$",
     ):
         regressor.predict(np.zeros((2, 2)), found)
 
 
 def test_several_identified_groups_need_the_group_of_each_row(regressor, conflict):
     found = regressor.identify(conflict.X[:20], conflict.y[:20], conflict.groups[:20])
-    message = (
-        "context holds 2 groups, but groups is None; say with groups= which row belongs to which."
-    )
+    message = "context holds 2 groups, but groups is None; pass groups= to say which row belongs to which."
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         regressor.predict(conflict.X[:20], found)
 
@@ -525,12 +523,12 @@ def test_a_constant_context_is_measured_like_the_others():
 
 def test_predicting_many_rows_gives_the_same_as_predicting_few(regressor, conflict, monkeypatch):
     whole = regressor.predict(conflict.X, groups=conflict.groups)
-    monkeypatch.setattr("leaflearn.estimators.answering.ROWS_AT_ONCE", 7)
+    monkeypatch.setattr("leaflearn.engines.local_models.ROWS_AT_ONCE", 7)
     np.testing.assert_array_equal(regressor.predict(conflict.X, groups=conflict.groups), whole)
 
 
 def test_a_group_that_keeps_its_rows_has_no_outliers():
-    """Rows of a group that would lose all of them are learnt from, so they are not told as left out."""
+    """A group that would lose all its rows keeps them, so none of them is an outlier."""
     leaf = LeafRegressor()
     leaf.outliers_ = np.zeros(5, dtype=bool)
     examples = GroupedData(
@@ -550,5 +548,5 @@ def test_a_group_that_keeps_its_rows_has_no_outliers():
         "",
         is_outlier=np.array([True, True, False, True]),
     )
-    assert leaf._set_aside(examples, start).row.tolist() == [0, 2, 3]
+    assert leaf._exclude_outliers(examples, start).row.tolist() == [0, 2, 3]
     assert np.flatnonzero(leaf.outliers_).tolist() == [4]

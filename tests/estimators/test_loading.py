@@ -298,7 +298,7 @@ def test_weights_of_another_precision_are_refused(model, tmp_path):
     write(model("mlp"), tmp_path / "model", parts={"weights.safetensors": pack_tensors(halves)})
     refused(
         tmp_path / "model",
-        r"The model folder does not describe local models of leaflearn \(ValueError: the default network answers in .*",
+        r"The model folder does not describe local models of leaflearn \(ValueError: the default network predicts in .*",
     )
 
 

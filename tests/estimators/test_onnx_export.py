@@ -123,9 +123,7 @@ def test_a_missing_package_is_named(tmp_path, monkeypatch, missing):
 
 
 def test_only_an_export_is_replaced(tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        "leaflearn.estimators.onnx_export._trace", lambda estimator, networks: TRACED
-    )
+    monkeypatch.setattr("leaflearn.estimators.onnx_export._trace", lambda *arguments: TRACED)
     leaf = LeafRegressor(1, **QUICK).fit(X, Y, GROUPS)
     folder = tmp_path / "onnx"
     folder.mkdir()
@@ -140,7 +138,8 @@ def test_only_an_export_is_replaced(tmp_path, monkeypatch):
     refused(
         leaf,
         folder,
-        f"Cannot export to '{folder}': 'notes.txt' is there, which is no export of leaflearn; choose another folder.",
+        f"Cannot export to '{folder}': it holds 'notes.txt', which is not an export of leaflearn; "
+        "choose another folder.",
     )
     assert sorted(os.listdir(folder)) == ["all.onnx", "context_0.onnx", "notes.txt"]
     (tmp_path / "file").touch()

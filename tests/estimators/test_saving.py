@@ -372,7 +372,7 @@ def test_a_memory_that_no_file_can_hold_is_named(tmp_path):
     leaf = LeafRegressor(1, local_model=model).fit(data, Y, GROUPS)
     sentence = (
         r"^column 'when' is of type datetime64\[.*UTC\], which a model folder cannot hold; turn it into numbers, text, dates or categories."
-        r" Or set replay_buffer_ to None: then no training rows are saved, and the model cannot learn on.$"
+        r" Or set replay_buffer_ to None: then no training rows are saved, and the model cannot be updated.$"
     )
     with pytest.raises(ValueError, match=sentence):
         leaf.save(tmp_path / "model")

@@ -359,7 +359,7 @@ def test_a_device_that_is_not_there_gets_one_sentence():
 
 
 def test_a_module_of_the_wrong_shape_gets_one_sentence():
-    message = "the module of local_model((2,), 1) answers one row with shape (1, 5), but (1, 1) was expected; let its last layer have n_outputs units."
+    message = "the module of local_model((2,), 1) maps one row to shape (1, 5), but (1, 1) was expected; let its last layer have n_outputs units."
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         LeafRegressor(local_model=lambda shape, n_outputs: nn.Linear(2, 5)).fit(X, Y, GROUPS)
 

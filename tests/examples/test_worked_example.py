@@ -55,10 +55,10 @@ def test_the_page_shows_the_contexts_that_are_found(printed):
 
 def test_the_page_says_how_the_new_clinics_are_identified(printed):
     found = [
-        re.findall(r"^([UV]) +(\d) .*  (settled|rows like .*)$", text, re.M)
+        re.findall(r"^([UV]) +(\d) .*  (determined|rows like .*)$", text, re.M)
         for text in (printed[0], PAGE)
     ]
-    assert found[0][-2:] == found[1][-2:] == [("U", "1", "settled"), ("V", "0", "settled")]
+    assert found[0][-2:] == found[1][-2:] == [("U", "1", "determined"), ("V", "0", "determined")]
 
 
 def test_the_raw_table_is_the_one_on_the_page(printed):

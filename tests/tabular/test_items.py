@@ -392,9 +392,9 @@ def test_two_answers_each_are_too_few():
     with pytest.warns(RecoveryWarning) as caught:
         TableModel("label", "worker").fit(table)
     assert str(caught[-1].message) == (
-        "Half of the groups in 'worker' gave at most 2 answers. By yes or no alone 2 contexts "
-        "cannot be told apart from fewer than 3 a "
-        "group; ask for more answers, or for fewer contexts."
+        "Half of the groups in 'worker' gave at most 2 answers. From yes or no alone, 2 contexts "
+        "cannot be identified with fewer than 3 per group; collect more answers, or ask for fewer "
+        "contexts."
     )
     with warnings.catch_warnings():
         warnings.simplefilter("error", RecoveryWarning)

@@ -136,7 +136,7 @@ def test_groups_may_have_any_names():
     assert {"site 00", 20} < set(leaf.groups_.tolist())
     with pytest.raises(
         ValueError,
-        match=r"^groups is None, but the groups of this model have names; say with groups= which row belongs",
+        match=r"^groups is None, but the groups of this model have names; pass groups= to say which row belongs",
     ):
         leaf.partial_fit(X, y)
 
@@ -192,7 +192,7 @@ def test_labels_that_were_not_named_are_refused():
         leaf.partial_fit(X, np.where(y == "no", "perhaps", y), groups)
     with pytest.raises(
         ValueError,
-        match=r"^classes=\['a'\] differs from the first call; all labels have to be told there\.$",
+        match=r"^classes=\['a'\] differs from the first call, which has to name all labels\.$",
     ):
         leaf.partial_fit(X, y, groups, classes=["a"])
 

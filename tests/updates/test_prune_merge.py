@@ -264,7 +264,7 @@ def test_nothing_is_done_before_a_fit_or_without_rows(change):
     leaf.replay_buffer_ = None
     with pytest.raises(
         ValueError,
-        match=r"^replay_buffer_ is empty, so there are no rows from which contexts could learn on; fit again\.$",
+        match=r"^replay_buffer_ is empty, so there are no rows to update the contexts with; fit again\.$",
     ):
         getattr(leaf, change)()
 

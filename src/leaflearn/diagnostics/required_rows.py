@@ -60,7 +60,7 @@ def count_required_rows(
 
     >>> from sklearn.linear_model import LinearRegression
     >>> from leaflearn.engines.local_models import RefittedModels
-    >>> from leaflearn.engines.row_losses import Fitted, SquaredRowLoss
+    >>> from leaflearn.engines.refit_task import Fitted, SquaredRowLoss
     >>> x, y = np.array([[-1.0], [1.0]]), np.array([-1.0, 1.0])
     >>> lines = [Fitted(LinearRegression().fit(x, slope * y), 2) for slope in (1.0, -1.0)]
     >>> models, X, group = RefittedModels(lines, SquaredRowLoss()), np.array([[0.1]]), np.array([0])
