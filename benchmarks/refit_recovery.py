@@ -59,14 +59,11 @@ def linear_task(seed: int, n_groups: int = 300, group_size: int = 20, n_features
 
 def three_functions(seed: int, n_groups: int = 250, group_size: int = 10) -> Task:
     rng = np.random.default_rng(seed)
-    domain, group = (
-        rng.integers(N_CONTEXTS, size=n_groups),
-        np.repeat(np.arange(n_groups), group_size),
-    )
+    domain = rng.integers(N_CONTEXTS, size=n_groups)
+    group = np.repeat(np.arange(n_groups), group_size)
     x = rng.uniform(-2, 2, size=len(group))
-    values = np.stack(
-        [2 * np.abs(x) - 2, 2 * np.sin(3 * x + np.pi / 2), 1.5 * np.log(2.5 - x) - 1], 1
-    )  # (N, 3)
+    functions = [2 * np.abs(x) - 2, 2 * np.sin(3 * x + np.pi / 2), 1.5 * np.log(2.5 - x) - 1]
+    values = np.stack(functions, 1)  # (N, 3)
     y = values[np.arange(len(x)), domain[group]] + 0.01 * rng.normal(size=len(x))
     return x[:, None], y, group, domain
 

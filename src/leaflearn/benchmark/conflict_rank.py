@@ -55,9 +55,8 @@ def conflicts(domains: DomainSet, at_least: float = 0.0) -> NDArray[np.bool_]:
     [[0, 1, 1], [1, 0, 1], [1, 1, 0]]
     """
     answers = _answers(domains)
-    differ = (
-        np.abs(answers[:, None] - answers[None]).max(-1) > TOLERANCE
-    )  #           (R, R, n_inputs)
+    # (R, R, n_inputs)
+    differ = np.abs(answers[:, None] - answers[None]).max(-1) > TOLERANCE
     return np.asarray(differ.mean(-1) > at_least)
 
 

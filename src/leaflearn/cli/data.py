@@ -219,9 +219,8 @@ def _print_table(rows: list[dict[str, str | None]]) -> None:
     table.columns[0].no_wrap = table.columns[1].no_wrap = True
     for row in rows:
         origin = f"{row['title']}\nTerms: {row['terms']}" if row["title"] else ""
-        table.add_row(
-            *(Text(str(text)) for text in (row["name"], row["files"], row["summary"], origin))
-        )  # plain text, not markup
+        cells = (row["name"], row["files"], row["summary"], origin)
+        table.add_row(*(Text(str(cell)) for cell in cells))  # plain text, not markup
     Console().print(table)
 
 

@@ -296,9 +296,8 @@ class ItemMeans:
         places = (self.group, np.arange(n_rows))
         self.rows_of_group = csr_array((np.ones(n_rows), places), (self.n_groups, n_rows))
         columns = [np.ones(n_rows), *self.y.T]  # counts of answers, then targets
-        self.sums = [
-            csr_array((column, (self.group, self.item)), shape) for column in columns
-        ]  #                                                                        (m, I) each
+        # (m, I) each
+        self.sums = [csr_array((column, (self.group, self.item)), shape) for column in columns]
         cell = np.unique(self.group * self.n_items + self.item, return_inverse=True)[1]
         # The part of these sums that comes from the row's own group, for the item of the row.
         self.own = [np.bincount(cell, column)[cell] for column in columns]  #       (N,) each
@@ -334,9 +333,8 @@ class ItemMeans:
     def answer(self, contexts: Codes, n_contexts: int, item: Codes) -> Floats:
         """Mean answer of each context to each of these items, 0 for unknown ones, (K, n, D)."""
         pooled_weight = settings.SEARCH.items.pooled_weight
-        count, *sums = (
-            (each.T @ np.eye(n_contexts)[contexts]).T for each in self.sums
-        )  #                                                                        (K, I) each
+        # (K, I) each
+        count, *sums = ((each.T @ np.eye(n_contexts)[contexts]).T for each in self.sums)
         total = np.stack([each.sum(0) for each in self.sums[1:]], axis=-1)
         pooled = total / (self.sums[0].sum(0) + self.ridge)[:, None]  #             (I, D)
         weight = (count + pooled_weight + self.ridge)[..., None]

@@ -237,10 +237,11 @@ def _find_in_context(
         label = _estimate(project(x[rows[part]]), y[rows[part]], (scale,))
         is_suspect[part] = label.best - label.own > setting.min_margin
         is_certain[part] = is_suspect[part] & (setting.min_ratio * label.own < label.best)
+        # One part is enough to see that there are no wrong labels, so clean data cost little.
         if number == 0 and (
             label.unexplained > setting.max_unexplained
             or is_certain[part].mean() <= setting.min_share
-        ):  # one part is enough to see that there are no wrong labels, so clean data cost little
+        ):
             return np.zeros(len(rows), dtype=bool)
     is_judged = ~_is_mostly(is_suspect, group) & ~_is_mostly(is_suspect, y[rows])
     return is_suspect & is_judged & ((is_certain & is_judged).mean() > setting.min_share)

@@ -184,9 +184,7 @@ def diffuse(
     >>> diffuse(seen, labels, n_neighbors=1).argmax(1)
     array([0, 0, 1, 1])
     """
-    edges = _graph(
-        seen, n_neighbors, gamma
-    )  #                                                (N, N)
+    edges = _graph(seen, n_neighbors, gamma)  #                                               (N, N)
     system = sparse.identity(len(seen), format="csr") - alpha * edges
     sent = labels / np.maximum(labels.sum(axis=0), 1)  #                                      (N, C)
     spread = np.stack(

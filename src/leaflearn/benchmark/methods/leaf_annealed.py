@@ -183,15 +183,14 @@ class LeafAnnealed(Leaf):
         losses = self._score_rows(batches)  #                                                 (K, N)
         if contexts is None:
             contexts = self.mixture.allocate(losses, batches.group, batches.n_groups)
-        of_row = self.mixture.allocate_rows(
-            losses, contexts[batches.group], self.generator
-        )  #   (N,)
+        of_row = self.mixture.allocate_rows(losses, contexts[batches.group], self.generator)  # (N,)
         rows = Batches(batches.x, batches.y, torch.arange(len(of_row)), n_groups=len(of_row))
         weights = one_hot(of_row, len(losses)).to(losses)  #                                  (N, K)
         value = objective(self.models, rows, self.loss, weights)
         self.models.zero_grad()
         value.backward()
         self.optimizer.step()
+        # The records in results/ store the share of outlier rows as `strangers`.
         return {"loss": float(value.detach()), "strangers": self.mixture.share, **usage(weights)}
 
 

@@ -93,9 +93,8 @@ class GroupReader(nn.Module):
 
     def forward(self, batches: Batches) -> Tensor:
         """Probabilities, (B, K)."""
-        rows = self.embed(
-            append_targets(self.network(batches.x), batches.y, self.n_classes)
-        )  #       (N, 32)
+        inputs = append_targets(self.network(batches.x), batches.y, self.n_classes)
+        rows = self.embed(inputs)  #                                                         (N, 32)
         return torch.softmax(self.decide(_average(rows.T, batches)), -1)
 
 

@@ -117,9 +117,8 @@ class Modular(Method):
         """
         check_labelled(x, y, row=(self.problem.n_outputs,))
         with torch.no_grad():
-            outputs = self.modules(x.flatten(1)).repeat(
-                1, N_SEARCHES, 1
-            )  #      (M, N_SEARCHES * N, D)
+            # (M, N_SEARCHES * N, D)
+            outputs = self.modules(x.flatten(1)).repeat(1, N_SEARCHES, 1)
         rows = ModuleOutputs(
             outputs,
             y.repeat(N_SEARCHES, 1),

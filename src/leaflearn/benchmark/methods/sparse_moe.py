@@ -76,9 +76,7 @@ class SparseMoE(Method):
 
     def learn(self, batches: Batches, oracle_info: OracleInfo | None) -> dict[str, float]:
         """Minimize the mean loss of all rows, each under its own expert."""
-        logits = self.gate(
-            self._inputs(batches), self.generator
-        )  #                            (N, K)
+        logits = self.gate(self._inputs(batches), self.generator)  #                          (N, K)
         chosen = one_hot(logits.argmax(-1), logits.shape[-1], logits.dtype)
         weights = self._weigh(logits, chosen)
         self.models.train(True)
