@@ -1,4 +1,4 @@
-"""Examples in docstrings that read a publisher's files are skipped, saying so, where the files are not there."""
+"""Skip examples in docstrings that read a publisher's files where the files are missing."""
 
 import pytest
 from _pytest.doctest import DoctestItem

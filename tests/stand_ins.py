@@ -44,7 +44,10 @@ def write_idx(path: Path, array) -> None:
 
 
 def write_fashion(folder: Path, n_of_each: int = 8) -> None:
-    """Products whose colour, place and ground stand for their attributes; a copy, one of another size, rows without an image."""
+    """Products whose colour, position and background encode their attributes.
+
+    One image is a copy of another, one has another size, and some rows have no image.
+    """
     (folder / "images").mkdir(parents=True)
     generator = np.random.default_rng(0)
     rows = [
@@ -78,9 +81,8 @@ def write_fashion(folder: Path, n_of_each: int = 8) -> None:
             .astype(np.uint8)
         )
         Image.fromarray(image).save(folder / "images" / f"{number}.jpg", quality=95)
-    (folder / "images" / "1004.jpg").write_bytes(
-        (folder / "images" / "1003.jpg").read_bytes()
-    )  # a copy under another number
+    # A copy under another number.
+    (folder / "images" / "1004.jpg").write_bytes((folder / "images" / "1003.jpg").read_bytes())
     Image.open(folder / "images" / "1005.jpg").crop((0, 0, 53, 80)).save(
         folder / "images" / "1005.jpg"
     )

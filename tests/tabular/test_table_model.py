@@ -381,8 +381,8 @@ def test_the_folder_of_a_linear_model_needs_no_local_model(quantity, tmp_path):
 
 def test_telling_columns_is_a_deprecated_name(quantity):
     sentence = (
-        r"^telling_columns_ is renamed informative_columns_ and will be removed in version 0\.4; use "
-        r"informative_columns_\.$"
+        r"^telling_columns_ is renamed informative_columns_ and will be removed in version 0\.4; "
+        r"use informative_columns_\.$"
     )
     with pytest.warns(FutureWarning, match=sentence):
         columns = quantity.telling_columns_

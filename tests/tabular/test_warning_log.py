@@ -63,9 +63,13 @@ def test_a_warning_that_the_user_turns_into_an_error_is_raised_at_the_end():
 
 
 def test_warnings_before_an_error_are_given_too():
-    with pytest.warns(TableWarning), pytest.raises(ValueError, match="too bad"), log_warnings():  # noqa: PT012, PT031
-        warn()
-        raise ValueError("too bad")
+    def warn_and_fail():
+        with log_warnings():
+            warn()
+            raise ValueError("too bad")
+
+    with pytest.warns(TableWarning), pytest.raises(ValueError, match="too bad"):
+        warn_and_fail()
 
 
 def test_held_warnings_are_given_only_if_reissued():

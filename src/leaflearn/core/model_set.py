@@ -248,7 +248,8 @@ class StackedModels:
     def _call_one(
         self, parameters: dict[str, Tensor], buffers: dict[str, Tensor], x: Tensor
     ) -> Tensor:
-        return torch.func.functional_call(self._template, (parameters, buffers), (x,))  # type: ignore[no-any-return]
+        outputs: Tensor = torch.func.functional_call(self._template, (parameters, buffers), (x,))
+        return outputs
 
     def weighted_loss(self, batches: Batches, loss: Loss, row_weight: Tensor) -> Tensor:
         return (loss(self(batches.x), batches.y) * row_weight).sum((-2, -1))

@@ -118,9 +118,9 @@ def test_the_preparation_is_timed_and_done_once(tmp_path, monkeypatch):
 
 def test_a_failure_names_the_run(tmp_path):
     run = Run("label-prop", "", {**SETTINGS, "method": {"name": "label-prop"}})
+    name = "functions-label-prop-3-[0-9a-f]{12}"
     with pytest.raises(
-        ValueError,
-        match=r"^functions-label-prop-3-[0-9a-f]{12}: label-prop stores the labels of every training input",
+        ValueError, match=f"^{name}: label-prop stores the labels of every training input"
     ):
         LearningRun(tmp_path, run).run()
 

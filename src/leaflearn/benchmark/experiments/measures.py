@@ -197,7 +197,10 @@ def features(trained: Trained, n_rows: int = 600) -> dict[str, Any]:
 def snapshot(method: Method, sampler: BilevelSampler) -> dict[str, Any]:
     """The current curves of the local models, and the model that each training group would get."""
     grid = _grid(sampler.domains)
-    parts = [(batches, method.contexts(batches)) for batches, _ in sampler.epoch(0)]  # type: ignore[attr-defined]
+    parts = [
+        (batches, method.contexts(batches))  # type: ignore[attr-defined]
+        for batches, _ in sampler.epoch(0)
+    ]
     predictions = method.predict_each(as_inputs(grid)).numpy()[:, :, 0]
     return {
         "x": _round(grid[:, 0]),

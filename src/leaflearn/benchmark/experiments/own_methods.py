@@ -40,7 +40,8 @@ def register_from(path: Path) -> list[str]:
         except BaseException:
             del sys.modules[name]
             raise
-        module.ADDED_METHODS = [method for method in METHODS if method not in before]  # type: ignore[attr-defined]
+        own = [method for method in METHODS if method not in before]
+        module.ADDED_METHODS = own  # type: ignore[attr-defined]
     added: list[str] = sys.modules[name].ADDED_METHODS
     if not added:
         raise ValueError(

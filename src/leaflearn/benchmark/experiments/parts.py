@@ -46,11 +46,12 @@ TABLES: dict[str, Mapping[str, Any]] = {
     "optimizer": OPTIMIZERS,
     "method": METHODS,
 }
+# Arguments that settings never give.
 GIVEN = {
     "network": {"input_shape", "n_outputs"},
     "optimizer": {"parameters"},
     "sampler": {"domains", "random_state"},
-}  # arguments that settings never give
+}
 
 
 def make_domains(settings: Settings) -> DomainSet:
@@ -78,8 +79,10 @@ def make_network(settings: Settings, input_shape: tuple[int, ...]) -> Callable[[
 
     def make(n_outputs: int) -> nn.Module:
         network = NETWORKS[settings["name"]](input_shape, n_outputs, **_arguments(settings))
-        laid_out: nn.Module = network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        return laid_out
+        module: nn.Module = network.to(  # type: ignore[call-overload]
+            memory_format=torch.channels_last
+        )
+        return module
 
     return make
 
