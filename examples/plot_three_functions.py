@@ -32,7 +32,7 @@ leaf = LeafRegressor(n_contexts=3, random_state=0).fit(sample.x, sample.y, group
 # Match contexts and functions, so that both have the same colours.
 domains = match_contexts(leaf.contexts_, truth.domain, leaf.n_contexts_)
 panels = [
-    Panel("One model: an average that nobody gave", erm.predict_each(grid), [-1]),
+    Panel("Pooled model: the average", erm.predict_each(grid), [-1]),
     Panel(
         "leaflearn: the three functions",
         leaf.predict_each(grid),

@@ -1,4 +1,4 @@
-"""Supervised learning from labels that disagree because of a context nobody recorded.
+"""Supervised learning from labels that disagree because of an unrecorded context.
 
 from leaflearn import LeafClassifier, LeafRegressor
 """

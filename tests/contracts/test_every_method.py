@@ -105,13 +105,13 @@ def test_a_loaded_state_continues_the_same_run(name, kind):
 @pytest.mark.parametrize("name", METHODS)
 def test_methods_see_only_what_they_declare(name):
     truth = Truth(domain=np.array([0, 1]), names=("a", "b"), label_sets=np.array([[0, 1], [0, 1]]))
-    told = make_oracle_info(make_method(name), truth)
+    oracle_info = make_oracle_info(make_method(name), truth)
     sees = METHODS[name].sees
     if not sees:
-        assert told is None
+        assert oracle_info is None
         return
-    assert (told.domain is not None) == ("domain" in sees)
-    assert (told.label_sets is not None) == ("label_set" in sees)
+    assert (oracle_info.domain is not None) == ("domain" in sees)
+    assert (oracle_info.label_sets is not None) == ("label_set" in sees)
 
 
 def test_only_oracles_see_any_truth():

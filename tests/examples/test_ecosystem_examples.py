@@ -1,4 +1,4 @@
-"""The examples with tables and loaders of other libraries: short, and each finds the contexts that it hides."""
+"""Examples with tables and loaders of other libraries are short and find their contexts."""
 
 import runpy
 import sys
@@ -43,10 +43,8 @@ def test_pandas(run):
     assert (
         names["table"]["context"] == names["table"]["critic"].map(names["found"]["context"])
     ).all()
-    assert {round(slope) for slope in names["slope"].values()} == {
-        -4,
-        4,
-    }  # what went into the table
+    slopes = {round(slope) for slope in names["slope"].values()}
+    assert slopes == {-4, 4}  # the slopes that the table was made with
     assert lines[-1] == "100% of the critics are with those who share their taste"
 
 
@@ -61,9 +59,8 @@ def test_polars(run):
 
 
 def test_hugging_face(run, monkeypatch):
-    monkeypatch.setitem(
-        sys.modules, "datasets", None
-    )  # importing it fails, as where it is not installed
+    # Importing it fails, as if it were not installed.
+    monkeypatch.setitem(sys.modules, "datasets", None)
     _, lines = run("with_hugging_face_dataset.py")
     assert lines[1:3] == [
         "dislike: The soup was delicious and the bill expensive.",
@@ -74,7 +71,6 @@ def test_hugging_face(run, monkeypatch):
 
 def test_data_loader(run):
     names, lines = run("with_data_loader.py")
-    assert names["wrong"] < 0.15 * len(
-        names["later"]
-    )  # one model for all is wrong on about every fourth
+    # A pooled model is wrong on about every fourth row.
+    assert names["wrong"] < 0.15 * len(names["later"])
     assert lines[-1] == "100% of the annotators are with those who sort as they do"

@@ -42,9 +42,8 @@ def test_it_is_short():
 
 def test_the_page_shows_its_commands_in_their_order(printed):
     ran, shown = COMMAND.findall(printed[0]), COMMAND.findall(PAGE)
-    assert shown == [
-        command for command in ran if "as-usual" not in command
-    ]  # which the text tells of in a sentence
+    # The text describes the command with as-usual in a sentence and does not show it.
+    assert shown == [command for command in ran if "as-usual" not in command]
 
 
 def test_the_page_shows_the_contexts_that_are_found(printed):
@@ -66,15 +65,12 @@ def test_the_raw_table_is_the_one_on_the_page(printed):
     assert f"```\n{head}\n```" in PAGE
 
 
-def test_what_is_made_is_told():
+def test_the_page_describes_how_the_table_is_made():
     names = runpy.run_path(str(EXAMPLE))
     visits, by_texture = names["make_visits"](), names["BY_TEXTURE"]
-    is_malignant = (
-        load_breast_cancer(as_frame=True).frame.sample(frac=1, random_state=0, ignore_index=True)[
-            "target"
-        ]
-        == 0
-    )
+    patients = load_breast_cancer(as_frame=True).frame
+    patients = patients.sample(frac=1, random_state=0, ignore_index=True)
+    is_malignant = patients["target"] == 0
     is_coarse, is_called = visits["texture"] > 19, visits["call_back"] == "yes"
     other = visits["clinic"].isin(by_texture)
     assert (is_called == is_coarse.where(other, is_malignant)).all()

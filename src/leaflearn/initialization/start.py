@@ -146,7 +146,7 @@ def find_start(
         return _start_from_search(surrogate, n_contexts)
     if n_classes:
         return start_from_labels(x, y, group, n_contexts, n_classes, seed)
-    reason = "single rows with values cannot tell contexts apart"
+    reason = "contexts cannot be identified from single rows with values"
     return Start("conflict", np.zeros(len(group), dtype=np.intp), 1.0, False, reason)
 
 
