@@ -52,9 +52,8 @@ class Handler(BaseHTTPRequestHandler):
         self.owner = self.server.owner  # type: ignore[attr-defined]
         self.owner.asked.append((self.path, self.headers["Range"]))
         content = self.owner.content.get(self.path, b"")
-        with suppress(
-            BrokenPipeError, ConnectionResetError
-        ):  # the client has closed the connection
+        # Raised where the client has closed the connection.
+        with suppress(BrokenPipeError, ConnectionResetError):
             self.owner.faults.get(self.path, well)(self, content)
 
     def say(self, status: int, body: bytes = b"", **headers: str | int) -> None:

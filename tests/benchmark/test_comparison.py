@@ -67,10 +67,8 @@ def test_the_same_seed_gives_the_same_comparison(result):
 
 
 def test_recorded_contexts_of_the_best_start_are_renumbered():
-    recorded = [
-        np.array([[0, 0, 0], [0, 1, 2]]),
-        np.array([[0, 0, 0], [2, 2, 1]]),
-    ]  # two epochs of two starts
+    # Two epochs of two starts.
+    recorded = [np.array([[0, 0, 0], [0, 1, 2]]), np.array([[0, 0, 0], [2, 2, 1]])]
     # Contexts 2, 0 and 1 of training became contexts 0, 1 and 2 of the fit, which match domains 1,
     # -1 and 0.
     estimator = SimpleNamespace(best_restart_=1, context_order_=np.array([2, 0, 1]))

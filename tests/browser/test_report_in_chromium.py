@@ -98,9 +98,8 @@ def names(page):
 @pytest.mark.parametrize("name", ["nasty.html", "label.html"])
 def test_it_fits_its_window_and_has_no_serious_accessibility_problems(visit, name, width, theme):
     axe_playwright = pytest.importorskip("axe_playwright_python.sync_playwright")
-    page = visit(
-        name, width, theme, bypass_csp=True
-    )  # the page's policy would block axe, which is a script
+    # The page's policy would block axe, which is a script.
+    page = visit(name, width, theme, bypass_csp=True)
     page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
     assert page.evaluate(
         "document.documentElement.scrollWidth <= document.documentElement.clientWidth"

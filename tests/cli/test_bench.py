@@ -165,9 +165,8 @@ def test_json_is_the_only_output(leaflearn, fits):
 def test_a_narrow_terminal_shows_fewer_columns(leaflearn, fits, monkeypatch, width, n_columns):
     monkeypatch.setenv("COLUMNS", str(width))
     _, out, _ = leaflearn("--tasks", "functions", "--rules", "default", "--seeds", 1)
-    assert (
-        max(map(len, out.splitlines()[:-1])) <= width
-    )  # the last line names a folder, which is not wrapped
+    # The last line names a folder, which is not wrapped.
+    assert max(map(len, out.splitlines()[:-1])) <= width
     cells = [
         "functions",
         "default",

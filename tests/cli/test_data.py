@@ -446,9 +446,8 @@ def test_show_rejects_folders_and_paths_below_files(leaflearn, tmp_path):
 
 def test_show_rejects_a_read_only_folder_before_drawing(leaflearn, monkeypatch, tmp_path):
     monkeypatch.setattr(sheet, "draw_sheet", None)
-    monkeypatch.setattr(
-        os, "access", lambda path, mode: path != tmp_path / "shut"
-    )  # root may write anywhere
+    # Replaced because root may write anywhere.
+    monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path / "shut")
     sentence = (
         f"Cannot write '{tmp_path / 'shut' / 'a.png'}': its folder is read-only; choose "
         "another one with --output."

@@ -48,9 +48,8 @@ def test_a_table_and_a_finding_are_printed_per_data_set(shown):
 
 def test_progress_goes_to_standard_error(shown):
     result, _ = shown
-    assert (
-        result.stderr.count("usage") == 8
-    )  # three learners on two data sets; LEAF trains in two stages
+    # Three learners on two data sets; LEAF trains in two stages.
+    assert result.stderr.count("usage") == 8
     assert "usage" not in result.stdout
 
 

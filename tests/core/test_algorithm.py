@@ -146,9 +146,8 @@ def test_hard_allocation_on_all_groups_never_increases_the_empirical_error(seed)
 def test_hard_selects_the_most_likely_model_under_gaussian_noise():
     batches, models = make_batches(1, SquaredError()), LoopedModels(make_modules(3, 1), (3,))
     with torch.no_grad():
-        likelihood = (
-            torch.distributions.Normal(models(batches.x), 0.3).log_prob(batches.y).sum(-1)
-        )  # (K, N)
+        noise = torch.distributions.Normal(models(batches.x), 0.3)
+        likelihood = noise.log_prob(batches.y).sum(-1)  # (K, N)
     best = torch.stack(
         [likelihood[:, batches.group == i].sum(1) for i in range(batches.n_groups)]
     ).argmax(1)
@@ -160,9 +159,8 @@ def test_hard_selects_the_most_likely_model_under_gaussian_noise():
 def test_hard_selects_the_most_likely_model_of_categorical_labels():
     batches, models = make_batches(4, CrossEntropy()), LoopedModels(make_modules(3, 4), (3,))
     with torch.no_grad():
-        likelihood = torch.distributions.Categorical(logits=models(batches.x)).log_prob(
-            batches.y
-        )  # (K, N)
+        labels = torch.distributions.Categorical(logits=models(batches.x))
+        likelihood = labels.log_prob(batches.y)  # (K, N)
     best = torch.stack(
         [likelihood[:, batches.group == i].sum(1) for i in range(batches.n_groups)]
     ).argmax(1)

@@ -72,9 +72,8 @@ def test_looped_and_stacked_agree_over_fifty_steps(factory, max_grad_norm, rule,
 
 def test_small_chains_are_stacked_and_everything_else_is_looped():
     assert isinstance(make_model_set(chain, (2,)), StackedModels)
-    assert isinstance(
-        make_model_set(lambda: nn.Linear(400, 400), (2,)), LoopedModels
-    )  # 160,000 parameters
+    # 160,000 parameters.
+    assert isinstance(make_model_set(lambda: nn.Linear(400, 400), (2,)), LoopedModels)
     assert isinstance(make_model_set(Residual, (2,)), LoopedModels)
     assert isinstance(
         make_model_set(lambda: nn.Sequential(nn.Linear(2, 1), nn.Dropout()), (2,)), LoopedModels

@@ -10,7 +10,6 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from leaflearn import LeafClassifier, LeafRegressor
 from leaflearn.tabular import settings
 from leaflearn.tabular.held_out import (
-    FEWEST_GROUPS,
     HeldOutErrors,
     are_needed,
     compare_with_pooled_model,
@@ -222,7 +221,7 @@ def test_bootstrap_over_few_groups_covers_much_less():
 
 
 def test_too_few_groups_have_no_interval():
-    for m in range(2, FEWEST_GROUPS):
+    for m in range(2, settings.TABLES.min_interval_groups):
         assert find_interval(np.ones(m), np.full(m, 9.0), is_rate=True) is None
         assert find_interval_of_ratio(np.ones(m), np.ones(m), is_rate=True) is None
 

@@ -161,9 +161,9 @@ def test_groups_without_common_items_are_an_error_or_a_warning():
     with pytest.raises(ValueError) as error:  # noqa: PT011
         warn_about_item_sets(own, GROUP, "worker")
     assert str(error.value) == NO_COMMON_ITEM
-    twice = pandas.DataFrame(
-        {"item": [f"{group}-{i}" for group in range(4) for i in [0, 1, 2] * 5]}
-    )  # a category, which can be used
+    # A category, which can be used.
+    items = [f"{group}-{i}" for group in range(4) for i in [0, 1, 2] * 5]
+    twice = pandas.DataFrame({"item": items})
     with pytest.warns(TableWarning) as caught:
         warn_about_item_sets(twice, np.repeat(np.arange(4), 15), "worker")
     assert str(caught[0].message) == NO_COMMON_ITEM

@@ -11,7 +11,7 @@ import numpy as np
 
 from leaflearn.cli._commands import ANSWERS, FEW, IMAGES, NEW, quote_path, write_command
 from leaflearn.cli._text import shorten, table_of
-from leaflearn.estimators.identification import SURE
+from leaflearn.diagnostics import settings as diagnostic_settings
 from leaflearn.report.advice import has_images
 from leaflearn.report.formatting import (
     PERCENT,
@@ -22,6 +22,7 @@ from leaflearn.report.formatting import (
     show_interval,
 )
 from leaflearn.report.informative_column import describe_difference_without_table
+from leaflearn.tabular import settings as table_settings
 from leaflearn.tabular.column_kinds import NOT_INFORMATIVE
 from leaflearn.tabular.preparation import Preparation
 from leaflearn.tabular.reading import list_names
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 MAX_GROUPS = 6  # that a sentence names
 WIDTH = 60  # characters for the names of a context's groups
-MAX_ERROR_RATIO = 0.8  # of more contexts to one: below, the gain is hardly ever due to chance
 
 
 def describe(model: TableModel) -> dict[str, Any]:
@@ -203,9 +203,16 @@ def _hint_at_more(model: TableModel) -> str:
     tried, errors = (
         np.asarray(model.estimator_.selection_.get(key, ())) for key in ("n_contexts", "held_out")
     )
-    if len(errors) < 2 or not errors.min() < MAX_ERROR_RATIO * errors[0]:
+    if (
+        len(errors) < 2
+        or not errors.min() < table_settings.TABLES.more_contexts_error_ratio * errors[0]
+    ):
         return ""
-    n_contexts = int(tried[np.flatnonzero(errors < MAX_ERROR_RATIO * errors[0])[0]])
+    n_contexts = int(
+        tried[
+            np.flatnonzero(errors < table_settings.TABLES.more_contexts_error_ratio * errors[0])[0]
+        ]
+    )
     left = errors[tried == n_contexts][0] / errors[0]
     return (
         f"\nBut with {n_contexts} contexts only {100 * left:.0f} % of its error on held-out rows "
@@ -218,7 +225,9 @@ def _row_of(model: TableModel, context: int) -> tuple[str, ...]:
     found = _describe_context(model, context)
     groups = sorted(found["groups"], key=lambda group: _natural(group["group"]))
     names = _name_some([shorten(group["group"], 30) for group in groups])
-    sure = sum(group["probability"] >= SURE for group in groups)
+    sure = sum(
+        group["probability"] >= diagnostic_settings.DIAGNOSTICS.sure_probability for group in groups
+    )
     return (
         f"context {context}",
         f"{len(groups):,}",
@@ -258,15 +267,17 @@ def _summarize_certainty(model: TableModel) -> str:
     if estimator.n_contexts_ == 1 or model.group is None:
         return ""
     sure = estimator.probabilities_.max(1)
-    unsure = np.argsort(sure)[: int((sure < SURE).sum())]
+    unsure = np.argsort(sure)[
+        : int((sure < diagnostic_settings.DIAGNOSTICS.sure_probability).sum())
+    ]
     if not len(unsure):
-        return f"Every group belongs to its context with at least {100 * SURE:.0f} % probability."
+        return f"Every group belongs to its context with at least {100 * diagnostic_settings.DIAGNOSTICS.sure_probability:.0f} % probability."
     names = ", ".join(
         f"{shorten(estimator.groups_[i], 30)} ({100 * sure[i]:.0f} %)" for i in unsure[:MAX_GROUPS]
     )
     more = f" and {len(unsure) - MAX_GROUPS:,} more" if len(unsure) > MAX_GROUPS else ""
     return (
-        f"Less than {100 * SURE:.0f} % sure: {names}{more}. A few more labelled rows of these "
+        f"Less than {100 * diagnostic_settings.DIAGNOSTICS.sure_probability:.0f} % sure: {names}{more}. A few more labelled rows of these "
         "groups would determine their contexts."
     )
 

@@ -32,6 +32,9 @@ class DiagnosticSettings:
         groups, where it separates most poor fits from all good ones (decision 0025).
     identified_margin
         A source is identified from this margin on: one of two contexts is then 95 % probable.
+    sure_probability
+        A group whose context is at least this probable is called sure; with `abstain=True`, less
+        probable contexts are not reported.
     sufficient_rate
         The reported number of rows suffices with this probability if the local models are right.
     prior_rows
@@ -49,6 +52,7 @@ class DiagnosticSettings:
     max_share_of_pooled_error: float = 0.5
     min_surrogate_gap: float = 0.15
     identified_margin: float = math.log(0.95 / 0.05)
+    sure_probability: float = 0.9
     sufficient_rate: float = 0.9
     prior_rows: int = 5
     max_required_rows: int = 1000

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from leaflearn.core.grouped_data import sum_by_group
 from leaflearn.engines import settings
 
 Floats = NDArray[np.float64]
@@ -177,14 +178,3 @@ def _number_inputs(X: Any, n_rows: int) -> NDArray[np.int64]:
     if not isinstance(X, np.ndarray) or X.dtype == object:
         return np.arange(n_rows)
     return np.array([hash(row.tobytes()) for row in X], dtype=np.int64)
-
-
-def sum_by_group(losses: Floats, group: NDArray[np.intp]) -> Floats:
-    """Summed loss of every context on every group, (m, K), from the losses of the rows, (N, K).
-
-    Examples
-    --------
-    >>> sum_by_group(np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([0, 0]))
-    array([[4., 6.]])
-    """
-    return np.stack([np.bincount(group, column) for column in losses.T], 1)

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from leaflearn.diagnostics import settings
 from leaflearn.engines.calibration import posterior
-
-SURE = 0.9  # with abstain=True, less probable contexts are not reported
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +75,9 @@ class Identification:
             else np.full(len(evidence), np.inf)
         )
         if abstain:
-            context = np.where(is_new | (probability.max(1) < SURE), -1, context)
+            context = np.where(
+                is_new | (probability.max(1) < settings.DIAGNOSTICS.sure_probability), -1, context
+            )
         return cls(groups, context, probability, margin, novelty, is_new)
 
     def __len__(self) -> int:

@@ -39,7 +39,7 @@ class _ScalingLayer(nn.Module):
         self.register_buffer("scale", torch.as_tensor(scaling.scale))
 
 
-class Predictions(nn.Module):
+class ExportedModels(nn.Module):
     """`predict_each` or `predict_proba_each` as a module, and the predictions of each context.
 
     Examples
@@ -47,7 +47,7 @@ class Predictions(nn.Module):
     >>> from leaflearn.core.losses import SquaredError
     >>> modules = [nn.Linear(2, 1), nn.Linear(2, 1)]
     >>> networks = NetworkModels(modules, SquaredError(), None, None, False, "cpu")
-    >>> each, first, second = Predictions(networks, ())(torch.zeros(3, 2))
+    >>> each, first, second = ExportedModels(networks, ())(torch.zeros(3, 2))
     >>> each.shape, first.shape
     (torch.Size([3, 2]), torch.Size([3]))
     """
@@ -125,7 +125,7 @@ def _trace(
     networks: NetworkModels, input_shape: tuple[int, ...], y_shape: tuple[int, ...]
 ) -> bytes:
     """The graph of all predictions, for any number of rows."""
-    predictions = Predictions(networks, y_shape).cpu().eval()
+    predictions = ExportedModels(networks, y_shape).cpu().eval()
     # The default networks use double precision, modules from a factory single precision.
     dtype = torch.float32 if networks.x_scaling is None else torch.float64
     example = torch.zeros(2, *input_shape, dtype=dtype)

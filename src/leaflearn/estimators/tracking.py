@@ -12,7 +12,7 @@ import numpy as np
 from leaflearn.core.training import Callback, Training
 
 
-def curves(training: Training) -> dict[str, float]:
+def latest_values(training: Training) -> dict[str, float]:
     """The loss and the usage of the latest epoch, by name, for the best start so far.
 
     Examples
@@ -23,7 +23,7 @@ def curves(training: Training) -> dict[str, float]:
     ...         "loss": [np.array([0.5, 0.25])],
     ...         "usage": [np.array([[1.0, 0.0], [0.5, 0.5]])],
     ...     }
-    >>> curves(Latest())
+    >>> latest_values(Latest())
     {'search/loss': 0.25, 'search/usage_0': 0.5, 'search/usage_1': 0.5}
     """
     loss = np.atleast_1d(training.history["loss"][-1])
@@ -64,7 +64,7 @@ class TensorBoardCallback(Callback):
 
     def on_epoch(self, training: Training) -> None:
         """Write the latest epoch."""
-        for name, value in curves(training).items():
+        for name, value in latest_values(training).items():
             self._writer.add_scalar(name, value, training.epoch)
         self._writer.flush()  # so that the curves can be watched during the fit
 
@@ -92,6 +92,6 @@ class MLflowCallback(Callback):
     def on_epoch(self, training: Training) -> None:
         """Log the latest epoch."""
         self._mlflow.log_metrics(
-            {name: value for name, value in curves(training).items() if np.isfinite(value)},
+            {name: value for name, value in latest_values(training).items() if np.isfinite(value)},
             step=training.epoch,
         )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leaflearn.estimators.identification import SURE
+from leaflearn.diagnostics import settings as diagnostic_settings
 from leaflearn.report.column_curves import ColumnCurve, find_drawn, predict_sample
 from leaflearn.report.formatting import (
     PERCENT,
@@ -19,7 +19,8 @@ from leaflearn.report.formatting import (
     show_share,
 )
 from leaflearn.report.rendering import isolate
-from leaflearn.tabular.held_out import FEWEST_GROUPS, HeldOutErrors, Interval
+from leaflearn.tabular import settings as table_settings
+from leaflearn.tabular.held_out import HeldOutErrors, Interval
 
 if TYPE_CHECKING:
     from leaflearn.tabular.table_model import TableModel
@@ -131,7 +132,16 @@ def _describe_size(model: TableModel, context: int) -> dict[str, Any]:
     estimator = model.estimator_
     mine = np.flatnonzero(estimator.contexts_ == context)
     share = float(estimator.usage_[context])
-    sure = int((estimator.probabilities_[mine].max(1) >= SURE).sum()) if len(mine) else 0
+    sure = (
+        int(
+            (
+                estimator.probabilities_[mine].max(1)
+                >= diagnostic_settings.DIAGNOSTICS.sure_probability
+            ).sum()
+        )
+        if len(mine)
+        else 0
+    )
     return {
         "context": context,
         "n": f"{len(mine):,}",
@@ -171,8 +181,9 @@ def _describe_errors(model: TableModel) -> dict[str, Any] | None:
         }
         for part in errors.by_context[:MAX_LISTED]
     ]
-    has_few = any(part.n_groups < FEWEST_GROUPS for part in errors.by_context)
-    condition = f", for contexts with held-out rows of at least {FEWEST_GROUPS} groups"
+    fewest = table_settings.TABLES.min_interval_groups
+    has_few = any(part.n_groups < fewest for part in errors.by_context)
+    condition = f", for contexts with held-out rows of at least {fewest} groups"
     return {
         "caption": f"Errors on held-out rows: {'error rate' if errors.is_rate else rmse}",
         "rows": rows,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from leaflearn.estimators.identification import SURE
+from leaflearn.diagnostics import settings as diagnostic_settings
 from leaflearn.report.advice import Advice
 from leaflearn.report.formatting import (
     PERCENT,
@@ -153,9 +153,17 @@ def _list_figures(model: TableModel) -> list[dict[str, str]]:
     words = f"with {enumerate_names(sizes)} {noun}"
     figures = [{"term": "Contexts", "number": str(count_used(model)), "words": words}]
     if estimator.n_contexts_ > 1:
-        sure, m = int((estimator.probabilities_.max(1) >= SURE).sum()), len(estimator.groups_)
+        sure, m = (
+            int(
+                (
+                    estimator.probabilities_.max(1)
+                    >= diagnostic_settings.DIAGNOSTICS.sure_probability
+                ).sum()
+            ),
+            len(estimator.groups_),
+        )
         words = f"of the {noun} are in their context with a probability of at least "
-        words += show_share(SURE)
+        words += show_share(diagnostic_settings.DIAGNOSTICS.sure_probability)
         figures.append({"term": "Sure", "number": show_share(sure / m), "words": words})
     if errors is not None:
         ends = errors.one_model_interval
@@ -194,7 +202,9 @@ def _list_uncertain_groups(model: TableModel) -> str:
     """Groups whose context is uncertain, the most uncertain first."""
     estimator = model.estimator_
     sure = estimator.probabilities_.max(1)
-    order = np.argsort(sure, kind="stable")[: int((sure < SURE).sum())]
+    order = np.argsort(sure, kind="stable")[
+        : int((sure < diagnostic_settings.DIAGNOSTICS.sure_probability).sum())
+    ]
     if not len(order) or model.group is None:
         return ""
     shown = ", ".join(
@@ -203,5 +213,5 @@ def _list_uncertain_groups(model: TableModel) -> str:
     more = f" and {len(order) - MAX_NAMES:,} more" if len(order) > MAX_NAMES else ""
     return (
         "Label a few more rows of the groups whose context has a probability of less than "
-        f"{show_share(SURE)}: {shown}{more}."
+        f"{show_share(diagnostic_settings.DIAGNOSTICS.sure_probability)}: {shown}{more}."
     )

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from datetime import date, timedelta
 
 from leaflearn.report import settings
-from leaflearn.tabular.held_out import FEW_GROUPS, FEWEST_GROUPS, HeldOutErrors, Interval
+from leaflearn.tabular import settings as table_settings
+from leaflearn.tabular.held_out import HeldOutErrors, Interval
 
 SPACE = "\u00a0"  # no-break space
 PERCENT = f"95{SPACE}%"
@@ -144,14 +145,15 @@ def explain_intervals(errors: HeldOutErrors) -> str:
     """
     if not errors.n_groups:
         return "The model was saved by a version without intervals; fit it again to get them."
-    if errors.n_groups < FEWEST_GROUPS:
+    if errors.n_groups < table_settings.TABLES.min_interval_groups:
         groups = count(errors.n_groups, "group")
         return (
             f"The held-out rows come from {groups}, too few for a {PERCENT} interval: the error on "
             "other groups may be very different."
         )
     fixed = ", taking the contexts as given" if len(errors.by_context) > 1 else ""
-    rough = " With so few groups it is only approximate." if errors.n_groups < FEW_GROUPS else ""
+    has_few = errors.n_groups < table_settings.TABLES.few_interval_groups
+    rough = " With so few groups it is only approximate." if has_few else ""
     return (
         f"A {PERCENT} interval is where the error would lie on many more groups like these; it "
         "misses about 5 times in 100. It is estimated from how much the error differs between the "

@@ -67,14 +67,14 @@ def describe_learning(model: TableModel) -> dict[str, Any]:
     }
 
 
-def describe_selection(model: TableModel) -> dict[str, Any]:
+def describe_n_contexts(model: TableModel) -> dict[str, Any]:
     """The values of `selection.html`: the held-out error for each number of contexts.
 
     Examples
     --------
     >>> from types import SimpleNamespace
     >>> model = SimpleNamespace(contexts=2, estimator_=SimpleNamespace(selection_={}))
-    >>> describe_selection(model)
+    >>> describe_n_contexts(model)
     {'how': 'You requested 2 contexts. No other number was tried.', 'svg': None}
     """
     estimator, is_given = model.estimator_, model.contexts != "auto"

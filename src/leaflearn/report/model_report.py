@@ -28,7 +28,7 @@ from leaflearn.report.disagreement import (
 from leaflearn.report.findings import describe_findings
 from leaflearn.report.groups import describe_groups
 from leaflearn.report.informative_column import describe_difference
-from leaflearn.report.learning import describe_learning, describe_selection
+from leaflearn.report.learning import describe_learning, describe_n_contexts
 from leaflearn.report.notices import collect_notices
 from leaflearn.report.origin import Origin, describe_origin
 from leaflearn.report.rendering import isolate, render
@@ -136,7 +136,7 @@ def render_report(
          describe_disagreement(model, curves, examples, columns)),
         ("groups", "The groups", "groups.html", describe_groups(model)),
         ("learning", "How it was fitted", "learning.html", describe_learning(model)),
-        ("selection", "How many contexts", "selection.html", describe_selection(model)),
+        ("selection", "How many contexts", "selection.html", describe_n_contexts(model)),
         ("warnings", "Warnings", "notices.html", {"notices": notices}),
         ("reproduce", "How to reproduce it", "origin.html",
          describe_origin(model, origin, rows, advice)),

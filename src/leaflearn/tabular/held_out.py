@@ -19,15 +19,12 @@ from scipy.stats import t as student_t
 from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
+from leaflearn.core.grouped_data import sum_by_group
 from leaflearn.engines.engine import choose_engine
 from leaflearn.estimators.classifier import LeafClassifier
 from leaflearn.estimators.regressor import LeafRegressor
 from leaflearn.estimators.splitting import WithinGroupKFold
 from leaflearn.tabular import settings
-
-FEWEST_GROUPS = 5  # an interval from fewer groups would be too wide to be of use
-FEW_GROUPS = 10  # an interval from fewer groups is a rough one
-LEVEL = 0.95
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -282,7 +279,7 @@ def measure_errors(
     >>> errors.one_model, errors.contexts, [part.own for part in errors.by_context]
     (1.0, 0.0, [0.0, 0.0])
     """
-    rows, pooled_sums, local_sums = _sum_by_group(group, pooled, local)
+    rows, pooled_sums, local_sums = _count_and_sum(group, pooled, local)
     parts = [
         _measure_context(int(k), pooled, local, group, context == k, is_rate)
         for k in np.unique(context)
@@ -308,7 +305,7 @@ def _measure_context(
     is_mine: NDArray[np.bool_],
     is_rate: bool,
 ) -> ErrorsOfContext:
-    rows, pooled_sums, local_sums = _sum_by_group(group[is_mine], pooled[is_mine], local[is_mine])
+    rows, pooled_sums, local_sums = _count_and_sum(group[is_mine], pooled[is_mine], local[is_mine])
     return ErrorsOfContext(
         context=number,
         n_rows=int(rows.sum()),
@@ -320,12 +317,11 @@ def _measure_context(
     )
 
 
-def _sum_by_group(group: Rows, *losses: Floats) -> tuple[Floats, ...]:
+def _count_and_sum(group: Rows, *losses: Floats) -> tuple[Floats, ...]:
     """The number of rows of each group, and the sums of their losses, (m,) each."""
     _, number = np.unique(group, return_inverse=True)
-    return tuple(
-        np.bincount(number, weight).astype(np.float64) for weight in (np.ones(len(group)), *losses)
-    )
+    sums = sum_by_group(np.stack((np.ones(len(group)), *losses), 1), number)
+    return tuple(sums.T)
 
 
 def _error(losses: Floats, is_rate: bool) -> float:
@@ -395,7 +391,7 @@ def find_interval(losses: Floats, rows: Floats, is_rate: bool) -> Interval | Non
     """
     if not is_rate:
         return find_interval_of_ratio(losses, rows, is_rate)
-    if len(losses) < FEWEST_GROUPS:
+    if len(losses) < settings.TABLES.min_interval_groups:
         return None
     n_rows = float(rows.sum())
     share = float(losses.sum()) / n_rows
@@ -416,7 +412,9 @@ def find_interval_of_ratio(losses: Floats, others: Floats, is_rate: bool) -> Int
     [0.45, 0.56]
     """
     sums = np.array([losses.sum(), others.sum()])
-    if len(losses) < FEWEST_GROUPS or not (np.isfinite(sums).all() and sums.all()):
+    if len(losses) < settings.TABLES.min_interval_groups or not (
+        np.isfinite(sums).all() and sums.all()
+    ):
         return None
     power = 1.0 if is_rate else 0.5  # a root halves deviations on the log scale
     middle = float(sums[0] / sums[1]) ** power
@@ -431,7 +429,7 @@ def _standard_error(deviations: Floats) -> float:
 
 
 def _quantile(n_groups: int) -> float:
-    return float(student_t.ppf(0.5 + LEVEL / 2, n_groups - 1))
+    return float(student_t.ppf(0.5 + settings.TABLES.interval_level / 2, n_groups - 1))
 
 
 def _wilson_interval(share: float, error: float, n_rows: float, quantile: float) -> Interval:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leaflearn.estimators.identification import SURE
+from leaflearn.diagnostics import settings as diagnostic_settings
 from leaflearn.messages import (
     FittedWithoutGroups,
     GroupsNotInTraining,
@@ -153,7 +153,9 @@ class Predictions:
 def _warn_about_uncertain(identified: Any) -> None:
     """Warn where labelled rows do not determine the context of a group, or fit no context."""
     is_new = identified["is_new"].to_numpy(dtype=bool)
-    is_uncertain = (identified["probability"].to_numpy() < SURE) & ~is_new
+    is_uncertain = (
+        identified["probability"].to_numpy() < diagnostic_settings.DIAGNOSTICS.sure_probability
+    ) & ~is_new
     if is_uncertain.any():
         groups = tuple(map(str, identified["group"][is_uncertain]))
         warnings.warn(TableWarning(UncertainContexts(groups)), stacklevel=2)

@@ -87,11 +87,21 @@ class TableSettings:
         than `needed_standard_errors` standard errors.
     needed_standard_errors
         See `needed_error_ratio`.
+    min_interval_groups
+        Number of groups from which an error has an interval; with fewer it would be too wide to be
+        of use.
+    few_interval_groups
+        Intervals from fewer groups are called approximate.
+    interval_level
+        Share of tables like this one whose error lies in the interval.
     n_trees
         Number of boosted trees with which features are compared.
     linear_error_ratio
         Linear models are recommended where their held-out error is below this share of the
         networks' error.
+    more_contexts_error_ratio
+        More contexts are worth a look where their held-out error is below this share of one
+        context's, even if the difference is not significant.
 
     Examples
     --------
@@ -133,8 +143,12 @@ class TableSettings:
     held_out_folds: int = 5
     needed_error_ratio: float = 0.95
     needed_standard_errors: float = 2.0
+    min_interval_groups: int = 5
+    few_interval_groups: int = 10
+    interval_level: float = 0.95
     n_trees: int = 50
     linear_error_ratio: float = 0.8
+    more_contexts_error_ratio: float = 0.8
 
 
 TABLES = TableSettings()

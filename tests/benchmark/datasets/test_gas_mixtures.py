@@ -227,15 +227,12 @@ def test_equal_readings_are_always_in_the_same_part(data_folder):
     "readings",
     [
         np.random.default_rng(0).normal(3000, 400, (50_000, 16)).round(2),
-        np.add.outer(
-            np.arange(50_000) * 0.01, np.arange(16)
-        ),  # a slow drift, where neighbours differ by a little
-        np.concatenate(
-            [np.zeros((50_000, 15)), np.arange(50_000)[:, None]], axis=1
-        ),  # only the last sensor moves
-        np.concatenate(
-            [np.arange(50_000)[:, None], np.zeros((50_000, 15))], axis=1
-        ),  # only the first one
+        # A slow drift: neighbouring rows differ by a little.
+        np.add.outer(np.arange(50_000) * 0.01, np.arange(16)),
+        # Only the last sensor changes.
+        np.concatenate([np.zeros((50_000, 15)), np.arange(50_000)[:, None]], axis=1),
+        # Only the first sensor changes.
+        np.concatenate([np.arange(50_000)[:, None], np.zeros((50_000, 15))], axis=1),
     ],
     ids=["noise", "drift", "last", "first"],
 )

@@ -60,9 +60,8 @@ def test_features_come_with_the_error_of_each_model_in_each_domain():
     sampler = BilevelSampler(clusters(), groups_per_step=16, random_state=0)
     method = make_method("leaf", n_contexts=3)
     method.prepare(describe(sampler, lambda n: torch.nn.Sequential(*mlp(2, n, (8,))), 1, 0, QUICK))
-    errors = torch.tensor(
-        features(Trained(method, sampler, 0.0, 0), n_rows=60)["errors"]
-    )  # (K, n_domains)
+    found = features(Trained(method, sampler, 0.0, 0), n_rows=60)
+    errors = torch.tensor(found["errors"])  # (K, n_domains)
     assert errors.shape == (3, 2)
     assert errors.min(0).values.tolist() == pytest.approx(
         method_errors(method, sampler.domains)["best"], abs=1e-4

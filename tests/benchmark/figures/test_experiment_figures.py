@@ -102,11 +102,8 @@ def test_local_models_are_named_after_the_domain_they_predict_best(tmp_path, cal
         "labels": {"a": [0], "b": [0], "c": [0]},
         "classes": ["x"],
     }
-    errors = [
-        [0.5, 0.04, 0.9],
-        [0.02, 0.03, 0.8],
-        [0.3, 0.4, 0.5],
-    ]  # the second is good at two, and needed for the first of them
+    # The second model is good in two domains, and needed for the first of them.
+    errors = [[0.5, 0.04, 0.9], [0.02, 0.03, 0.8], [0.3, 0.4, 0.5]]
     finish(tmp_path, next(spec.runs(1)), features={**features, "errors": errors})
     experiment_figures.draw(spec, tmp_path)
     ((method, *_, titles),) = calls

@@ -7,7 +7,7 @@ from leaflearn.benchmark.figures.function_panels import (
     NO_FUNCTION,
     FunctionPanel,
     Moment,
-    Training,
+    TrainingMoments,
     choose_moments,
     match_curves,
     plot_functions,
@@ -113,7 +113,7 @@ def test_curves_and_points_have_the_colour_of_their_contexts_function():
     found = match_curves(moment(0.1, 5.0, 1.9).curves, functions)
     assert found == [1, -1, 0]
     first = plot_training(
-        Training("LEAF", [moment(0.1, 5.0, 1.9)], ("high", "low"), found), [0]
+        TrainingMoments("LEAF", [moment(0.1, 5.0, 1.9)], ("high", "low"), found), [0]
     ).axes[0]
     assert [line.get_color() for line in lines_of(first)] == [PALETTE[1], INK, PALETTE[0]]
     (dots,) = first.collections
@@ -132,7 +132,8 @@ def rgb(color):
 
 def test_the_figure_names_the_method_and_the_functions():
     figure = plot_training(
-        Training("leaflearn", [moment(0.0, 1.0, 2.0)], ("low", "middle", "high"), [0, 1, 2]), [0]
+        TrainingMoments("leaflearn", [moment(0.0, 1.0, 2.0)], ("low", "middle", "high"), [0, 1, 2]),
+        [0],
     )
     assert figure.get_suptitle() == "leaflearn"
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["low", "middle", "high"]
@@ -140,14 +141,14 @@ def test_the_figure_names_the_method_and_the_functions():
 
 def test_a_curve_that_covers_another_is_dashed():
     axes = plot_training(
-        Training("LEAF", [moment(0.0, 0.01, 1.0)], ("a", "b", "c"), [0, 1, 2]), [0]
+        TrainingMoments("LEAF", [moment(0.0, 0.01, 1.0)], ("a", "b", "c"), [0, 1, 2]), [0]
     ).axes[0]
     assert [line.is_dashed() for line in lines_of(axes)] == [False, True, False]
 
 
 def test_points_lie_on_top_of_curves():
     axes = plot_training(
-        Training("LEAF", [moment(0.0, 1.0, 2.0)], ("a", "b", "c"), [0, 1, 2]), [0]
+        TrainingMoments("LEAF", [moment(0.0, 1.0, 2.0)], ("a", "b", "c"), [0, 1, 2]), [0]
     ).axes[0]
     assert all(
         dots.get_zorder() > line.get_zorder()

@@ -92,10 +92,9 @@ def test_rare_labels_occur_too():
 
 def test_no_combination_of_labels_is_repeated_before_all_occur():
     row = np.arange(800)
-    x, labels = (
-        make_images(800),
-        (row % 4 * (row > 700), 4 + row // 4 % 6 * (row > 700)),
-    )  # mostly the same combination
+    x = make_images(800)
+    # Mostly the same combination.
+    labels = (row % 4 * (row > 700), 4 + row // 4 % 6 * (row > 700))
     said = answers_of(
         draw_sheet(make_set((x, labels[0]), (x, labels[1]), classes=tuple(map(str, range(10)))))
     )
@@ -221,10 +220,9 @@ def test_numeric_targets_have_a_panel_for_each_domain_and_output():
     assert [len(places(dot)) for dot in dots] == [2000, 90, 2000, 90]
     assert sorted(dots[1].get_array()) == pytest.approx(sorted(other_y[:, 0]))
     assert sorted(dots[3].get_array()) == pytest.approx(sorted(other_y[:, 1]))
-    assert (
-        dots[0].get_clim() == dots[1].get_clim() != dots[2].get_clim()
-    )  # in a row, a colour means the same
-    assert panels[0].get_xlim() == panels[1].get_xlim()  # and a place
+    # The panels of a row share the colour scale and the axes.
+    assert dots[0].get_clim() == dots[1].get_clim() != dots[2].get_clim()
+    assert panels[0].get_xlim() == panels[1].get_xlim()
 
 
 def test_projected_points_keep_their_targets():
@@ -235,9 +233,9 @@ def test_projected_points_keep_their_targets():
     rows = np.asarray(first.get_array()).astype(int)
     assert np.asarray(second.get_array()) == pytest.approx(-rows)
     standard = (x - x.mean(axis=0)) / x.std(axis=0)
-    assert np.linalg.norm(places(first), axis=1) == pytest.approx(
-        np.linalg.norm(standard, axis=1)[rows]
-    )  # two inputs are only turned
+    # Two inputs are only rotated.
+    lengths = np.linalg.norm(standard, axis=1)[rows]
+    assert np.linalg.norm(places(first), axis=1) == pytest.approx(lengths)
 
 
 def test_few_labels_are_named_and_many_are_counted():
@@ -251,9 +249,8 @@ def test_few_labels_are_named_and_many_are_counted():
     assert [text.get_text() for text in few.get_legend().texts] == ["class 0", "class 1", "class 2"]
     assert many.get_legend() is None
     assert many.get_xlabel() == "20 labels, each of its own colour"
-    assert places(few.collections[0]) == pytest.approx(
-        places(many.collections[0])
-    )  # the same examples
+    # The same examples.
+    assert places(few.collections[0]) == pytest.approx(places(many.collections[0]))
 
 
 def test_points_have_the_colour_of_their_label_in_the_legend():

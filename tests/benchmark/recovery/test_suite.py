@@ -11,7 +11,7 @@ import pytest
 from leaflearn.benchmark.experiments.processes import _run_in_processes
 from leaflearn.benchmark.recovery import suite as recovery_suite
 from leaflearn.benchmark.recovery.run import RULES
-from leaflearn.benchmark.recovery.suite import Job, Records, run_suite
+from leaflearn.benchmark.recovery.suite import Records, RecoveryJob, run_suite
 from leaflearn.benchmark.recovery.summary import summarize
 
 QUICK = {"max_epochs": 1, "n_init": 1, "init": "random"}
@@ -165,7 +165,10 @@ def at_work():
     endless = QUICK | {"max_epochs": 10**7, "n_iter_no_change": None}
     with closing(
         _run_in_processes(
-            [Job("functions-m50", "mine", 0, QUICK), Job("functions-m50", "endless", 0, endless)],
+            [
+                RecoveryJob("functions-m50", "mine", 0, QUICK),
+                RecoveryJob("functions-m50", "endless", 0, endless),
+            ],
             n_jobs=1,
         )
     ) as coming:

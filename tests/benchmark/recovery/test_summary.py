@@ -71,9 +71,8 @@ def test_errors_costs_and_flags(make_record):
     hard = [make_record(rule="hard", seed=seed, seconds=2.0) for seed in (0, 5)]
     oracle = make_record(rule="oracle", seed=2, errors=(0.3, 0.2))
     line, *others = summarize([*default, *hard, oracle])
-    assert [other.rule for other in others] == [
-        "hard"
-    ]  # the oracle ran on the hardest seed only, so it has no line
+    # The oracle ran on the hardest seed only, so it has no line.
+    assert [other.rule for other in others] == ["hard"]
     assert line.worst_error == pytest.approx(0.5)
     assert (line.oracle_ratio, line.oracle_runs) == (pytest.approx(2.0), 1)
     assert line.cost == pytest.approx(4.0 / 2.0)

@@ -17,7 +17,7 @@ from leaflearn.benchmark.figures.feature_panels import plot_features
 from leaflearn.benchmark.figures.function_panels import (
     FunctionPanel,
     Moment,
-    Training,
+    TrainingMoments,
     animate,
     choose_moments,
     match_curves,
@@ -147,7 +147,7 @@ def _draw_iterations(spec: Spec, finished: list[tuple[Run, Result]]) -> dict[str
     return drawn
 
 
-def _follow(run: Run, snapshots: dict[str, Any]) -> Training:
+def _follow(run: Run, snapshots: dict[str, Any]) -> TrainingMoments:
     """The training of a run from its snapshots; contexts are matched to functions at the end."""
     x, functions, names = _functions(run)
     moments = [
@@ -160,7 +160,7 @@ def _follow(run: Run, snapshots: dict[str, Any]) -> Training:
         for epoch, shot in sorted(snapshots.items(), key=lambda item: int(item[0]))
     ]
     at_curves = np.stack([np.interp(moments[-1].x, x, function) for function in functions])
-    return Training(
+    return TrainingMoments(
         display_name(run.method), moments, names, match_curves(moments[-1].curves, at_curves)
     )
 

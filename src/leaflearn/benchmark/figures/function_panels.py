@@ -146,7 +146,7 @@ class Moment:
 
 
 @dataclass(frozen=True)
-class Training:
+class TrainingMoments:
     """The training of a method, moment by moment.
 
     Parameters
@@ -163,7 +163,7 @@ class Training:
 
     Examples
     --------
-    >>> Training("LEAF", [], ["sine"], [0]).method
+    >>> TrainingMoments("LEAF", [], ["sine"], [0]).method
     'LEAF'
     """
 
@@ -181,13 +181,13 @@ class Training:
 
 
 @styled
-def plot_training(training: Training, shown: Sequence[int]) -> Figure:
+def plot_training(training: TrainingMoments, shown: Sequence[int]) -> Figure:
     """Draw a panel for each chosen moment, and one with the boundaries of the final allocation.
 
     Examples
     --------
     >>> moment = Moment("epoch 0", np.array([0.0, 1.0]), np.zeros((1, 2)), np.zeros((5, 3)))
-    >>> figure = plot_training(Training("LEAF", [moment, moment], ["sine"], [0]), [0, 1])
+    >>> figure = plot_training(TrainingMoments("LEAF", [moment, moment], ["sine"], [0]), [0, 1])
     >>> figure.get_suptitle(), [axes.get_title("left") for axes in figure.axes]
     ('LEAF', ['epoch 0', 'epoch 0', 'where a point would go'])
     """
@@ -202,13 +202,13 @@ def plot_training(training: Training, shown: Sequence[int]) -> Figure:
 
 
 @styled
-def animate(training: Training) -> bytes:
+def animate(training: TrainingMoments) -> bytes:
     """All moments as an animated GIF.
 
     Examples
     --------
     >>> moment = Moment("epoch 0", np.zeros(2), np.zeros((1, 2)), np.zeros((5, 3)))
-    >>> animate(Training("LEAF", [moment, moment], ["sine"], [0]))[:6]
+    >>> animate(TrainingMoments("LEAF", [moment, moment], ["sine"], [0]))[:6]
     b'GIF89a'
     """
     from PIL import Image
@@ -368,14 +368,14 @@ def _find_last_moving(moments: Sequence[Moment]) -> int:
     )
 
 
-def _make_legend(training: Training) -> list[Line2D]:
+def _make_legend(training: TrainingMoments) -> list[Line2D]:
     return [
         Line2D([], [], color=color_of(d), marker="o", markersize=4, linewidth=1.4, label=name)
         for d, name in enumerate(training.names)
     ]
 
 
-def _draw_moment(axes: Axes, moment: Moment, training: Training) -> None:
+def _draw_moment(axes: Axes, moment: Moment, training: TrainingMoments) -> None:
     axes.set_title(moment.title, fontsize=SIZE)
     for k, (curve, above) in enumerate(
         zip(moment.curves, _count_covered(moment.curves, training.limits), strict=True)
@@ -401,7 +401,7 @@ def _count_covered(curves: Array, limits: tuple[float, float]) -> list[int]:
     ]
 
 
-def _draw_points(axes: Axes, moment: Moment, training: Training) -> None:
+def _draw_points(axes: Axes, moment: Moment, training: TrainingMoments) -> None:
     """Draw all points in a random order, so that no colour covers the others."""
     points = moment.points[np.random.default_rng(0).permutation(len(moment.points))]
     colors = [color_of(training.domains[int(context)]) for context in points[:, 2]]
@@ -410,7 +410,7 @@ def _draw_points(axes: Axes, moment: Moment, training: Training) -> None:
     )
 
 
-def _draw_boundaries(axes: Axes, training: Training) -> None:
+def _draw_boundaries(axes: Axes, training: TrainingMoments) -> None:
     """Colour every place by the local model with the nearest prediction, and draw the points."""
     moment, limits = training.moments[-1], training.limits
     y = np.linspace(*limits, BOUNDARY_ROWS)

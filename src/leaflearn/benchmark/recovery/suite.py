@@ -112,7 +112,7 @@ class Records:
         self._by_key[key_of(record)] = record
 
 
-class Job(NamedTuple):
+class RecoveryJob(NamedTuple):
     """One run; it carries the settings of its rule, for a new process that lacks added rules."""
 
     task: str
@@ -141,7 +141,9 @@ def _run_missing(
     title: str,
 ) -> None:
     jobs = [
-        Job(task, rule, seed, RULES[rule], keep_contexts=rule == "default" and seed == first_seed)
+        RecoveryJob(
+            task, rule, seed, RULES[rule], keep_contexts=rule == "default" and seed == first_seed
+        )
         for task, rule, seed in wanted
         if (task, rule, seed) not in records
     ]
