@@ -12,6 +12,13 @@ from typing import Any, ClassVar
 
 MESSAGES: dict[str, type[Message]] = {}
 MAX_NAMES = 8  # that a sentence lists
+ANOTHER_START = "set init='conflict', or raise n_init"
+ANOTHER_LOCAL_MODEL = "give more rows, raise max_epochs, or try another local_model"
+GROUPS_ADVICE = (
+    "pass groups= (annotator, site, session, ...) so that rows known to share a context stay "
+    "together. In a pipeline or search, groups are passed on only with "
+    "sklearn.set_config(enable_metadata_routing=True)"
+)
 
 
 @dataclass(frozen=True)
@@ -19,7 +26,8 @@ class Message:
     """One thing to report.
 
     Every subclass has a `code`, which model folders store, and says whether it is about the
-    `"fit"`, the `"data"` or single `"cells"`.
+    `"fit"`, the `"data"` or single `"cells"`. It has a text: either the same for all readers
+    (`__str__`), or a `_sentence` with advice, for which Python users get the `advice` of the class.
 
     Examples
     --------
@@ -31,11 +39,22 @@ class Message:
     """
 
     code: ClassVar[str]
-    about: ClassVar[str] = "fit"
+    about: ClassVar[str]
+    advice: ClassVar[str]
 
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        MESSAGES[cls.code] = cls
+    def __init_subclass__(cls, *, code: str, about: str = "fit", advice: str = "") -> None:
+        cls.code, cls.about, cls.advice = code, about, advice
+        MESSAGES[code] = cls
+
+    def __str__(self) -> str:
+        return self.with_advice(self.advice)
+
+    def with_advice(self, advice: str) -> str:
+        """The sentence with advice in the words of its reader, which may name fields in braces."""
+        return self._sentence(advice.format_map(vars(self)))
+
+    def _sentence(self, advice: str) -> str:
+        raise NotImplementedError(f"{type(self).__name__} has no sentence that takes {advice!r}")
 
 
 def message_to_json(message: Message) -> dict[str, Any]:
@@ -104,10 +123,9 @@ class MessageError(ValueError):
 
 
 @dataclass(frozen=True)
-class SavedText(Message):
+class SavedText(Message, code="saved-text"):
     """A sentence of version 0.1.0, of which no fields were stored."""
 
-    code = "saved-text"
     text: str
 
     def __str__(self) -> str:
@@ -118,48 +136,46 @@ class SavedText(Message):
 
 
 @dataclass(frozen=True)
-class FitMayBeWrong(Message):
+class FitMayBeWrong(Message, code="fit-may-be-wrong"):
     """The diagnostics of a fit found problems."""
 
-    code = "fit-may-be-wrong"
     problems: tuple[Message, ...]
 
     def __str__(self) -> str:
-        return f"The fit may not be right. {' '.join(map(str, self.problems))}"
+        return self.join(map(str, self.problems))
+
+    @staticmethod
+    def join(problems: Iterable[str]) -> str:
+        """The sentence about these problems."""
+        return f"The fit may not be right. {' '.join(problems)}"
 
 
 @dataclass(frozen=True)
-class SingleRowGroups(Message):
+class SingleRowGroups(Message, code="single-row-groups", advice=GROUPS_ADVICE):
     """Every group has one row, so that contexts cannot be identified."""
 
-    code = "single-row-groups"
     is_classifier: bool
 
-    def __str__(self) -> str:
+    def _sentence(self, advice: str) -> str:
         exception = ", unless every context has labels of its own" if self.is_classifier else ""
         return (
             "Every group has a single row, and contexts cannot be identified from single rows"
-            f"{exception}; pass groups= (annotator, site, session, ...) so that rows known to share"
-            " a context stay together. In a pipeline or search, groups are passed on only with "
-            "sklearn.set_config(enable_metadata_routing=True)."
+            f"{exception}; {advice}."
         )
 
 
 @dataclass(frozen=True)
-class StillMoving(Message):
+class StillMoving(Message, code="still-moving", advice="raise max_epochs"):
     """The allocation had not converged when the fit ended."""
 
-    code = "still-moving"
-
-    def __str__(self) -> str:
-        return "Groups were still changing contexts when the fit ended; raise max_epochs."
+    def _sentence(self, advice: str) -> str:
+        return f"Groups were still changing contexts when the fit ended; {advice}."
 
 
 @dataclass(frozen=True)
-class StartsDisagree(Message):
+class StartsDisagree(Message, code="starts-disagree"):
     """Equally good starts led to different contexts."""
 
-    code = "starts-disagree"
     agreement: float
 
     def __str__(self) -> str:
@@ -170,82 +186,74 @@ class StartsDisagree(Message):
 
 
 @dataclass(frozen=True)
-class OtherAllocationBetter(Message):
+class OtherAllocationBetter(Message, code="other-allocation-better", advice=ANOTHER_START):
     """The smooth surrogate found an allocation that predicts held-out groups much better."""
 
-    code = "other-allocation-better"
     times: float
 
-    def __str__(self) -> str:
+    def _sentence(self, advice: str) -> str:
         return (
-            f"Another allocation explains held-out groups {self.times:.0f} times better; set "
-            "init='conflict', or raise n_init."
+            f"Another allocation explains held-out groups {self.times:.0f} times better; {advice}."
         )
 
 
 @dataclass(frozen=True)
-class TryMoreContexts(Message):
+class TryMoreContexts(Message, code="try-more-contexts", advice="try n_contexts={n_contexts}"):
     """One context more predicts held-out rows significantly better."""
 
-    code = "try-more-contexts"
     n_contexts: int
     n_fitted: int
 
-    def __str__(self) -> str:
+    def _sentence(self, advice: str) -> str:
         return (
             f"{self.n_contexts} contexts predict held-out rows significantly better than "
-            f"{self.n_fitted}; try n_contexts={self.n_contexts}."
+            f"{self.n_fitted}; {advice}."
         )
 
 
 @dataclass(frozen=True)
-class NoBetterThanPooled(Message):
+class NoBetterThanPooled(Message, code="no-better-than-pooled", advice="try n_contexts=1"):
     """The contexts predict held-out rows no better than a pooled model."""
 
-    code = "no-better-than-pooled"
     n_contexts: int
 
-    def __str__(self) -> str:
+    def _sentence(self, advice: str) -> str:
         return (
             f"{self.n_contexts} contexts predict held-out rows no better than one does; there may "
-            "be no conflict: try n_contexts=1."
+            f"be no conflict: {advice}."
         )
 
 
 @dataclass(frozen=True)
-class Collapsed(Message):
+class Collapsed(Message, code="collapsed", advice=ANOTHER_START):
     """All groups ended in one context although several predict held-out rows better."""
 
-    code = "collapsed"
     n_contexts: int
 
-    def __str__(self) -> str:
+    def _sentence(self, advice: str) -> str:
         return (
             f"All groups are in one context, but {self.n_contexts} contexts predict held-out rows "
-            "significantly better than 1; set init='conflict', or raise n_init."
+            f"significantly better than 1; {advice}."
         )
 
 
 @dataclass(frozen=True)
-class NoBetterThanConstant(Message):
+class NoBetterThanConstant(Message, code="no-better-than-constant", advice=ANOTHER_LOCAL_MODEL):
     """The local models explain the groups no better than a constant."""
 
-    code = "no-better-than-constant"
     surrogate_share: float
 
-    def __str__(self) -> str:
+    def _sentence(self, advice: str) -> str:
         return (
             "The local models explain the groups no better than a constant does, while smooth "
-            f"surrogate models leave {100 * self.surrogate_share:.2g} % of that loss; give more "
-            "rows, raise max_epochs, or try another local_model."
+            f"surrogate models leave {100 * self.surrogate_share:.2g} % of that loss; {advice}."
         )
 
 
 @dataclass(frozen=True)
-class OutlierRowsDecide(Message):
+class OutlierRowsDecide(Message, code="outlier-rows-decide"):
     """Outlier rows moved their groups into other contexts."""
 
-    code = "outlier-rows-decide"
     share: float
     moved: float
 
@@ -258,28 +266,26 @@ class OutlierRowsDecide(Message):
 
 
 @dataclass(frozen=True)
-class SurrogateGap(Message):
+class SurrogateGap(Message, code="surrogate-gap", advice=ANOTHER_LOCAL_MODEL):
     """Local models are far from smooth surrogate models between their rows."""
 
-    code = "surrogate-gap"
     contexts: tuple[int, ...]
     largest: float
 
-    def __str__(self) -> str:
+    def _sentence(self, advice: str) -> str:
         which = "context" if len(self.contexts) == 1 else "contexts"
         return (
             f"The local models of {which} {', '.join(map(str, self.contexts))} are up to "
             f"{100 * self.largest:.0f} % of the targets' standard deviation away from smooth "
             "surrogate models that predict held-out groups, so they may fit poorly between the "
-            "training rows; give more rows, raise max_epochs, or try another local_model."
+            f"training rows; {advice}."
         )
 
 
 @dataclass(frozen=True)
-class LabelsDisagree(Message):
+class LabelsDisagree(Message, code="labels-disagree"):
     """Label blocks point to other contexts than the fit, where groups are single rows."""
 
-    code = "labels-disagree"
     share: float
 
     def __str__(self) -> str:
@@ -290,10 +296,9 @@ class LabelsDisagree(Message):
 
 
 @dataclass(frozen=True)
-class TooFewAnswers(Message):
+class TooFewAnswers(Message, code="too-few-answers"):
     """Yes-or-no answers are too few per group to identify the contexts."""
 
-    code = "too-few-answers"
     who: str
     one: str
     answers: int
@@ -325,11 +330,9 @@ def list_names(names: Iterable[object]) -> str:
 
 
 @dataclass(frozen=True)
-class NotUtf8(Message):
+class NotUtf8(Message, code="not-utf8", about="data"):
     """A file is not UTF-8 and was read as Windows-1252."""
 
-    code = "not-utf8"
-    about = "data"
     name: str
     byte: int
     line: int
@@ -342,11 +345,9 @@ class NotUtf8(Message):
 
 
 @dataclass(frozen=True)
-class UnnamedColumns(Message):
+class UnnamedColumns(Message, code="unnamed-columns", about="data"):
     """Columns of a file have no name; `places` counts columns from 1."""
 
-    code = "unnamed-columns"
-    about = "data"
     places: tuple[int, ...]
 
     def __str__(self) -> str:
@@ -358,11 +359,9 @@ class UnnamedColumns(Message):
 
 
 @dataclass(frozen=True)
-class TargetMissing(Message):
+class TargetMissing(Message, code="target-missing", about="cells"):
     """Rows without a target were left out."""
 
-    code = "target-missing"
-    about = "cells"
     target: str
     n_missing: int
     n_rows: int
@@ -375,11 +374,9 @@ class TargetMissing(Message):
 
 
 @dataclass(frozen=True)
-class GroupMissing(Message):
+class GroupMissing(Message, code="group-missing", about="cells"):
     """Rows without a group were left out."""
 
-    code = "group-missing"
-    about = "cells"
     group: str
     n_missing: int
     first_row: int
@@ -392,11 +389,9 @@ class GroupMissing(Message):
 
 
 @dataclass(frozen=True)
-class UnreadableCells(Message):
+class UnreadableCells(Message, code="unreadable-cells", about="cells"):
     """Cells of a column of numbers or dates are neither; the first of them is named."""
 
-    code = "unreadable-cells"
-    about = "cells"
     column: str
     kind: str
     cell: str
@@ -417,11 +412,9 @@ class UnreadableCells(Message):
 
 
 @dataclass(frozen=True)
-class ColumnsLeftOut(Message):
+class ColumnsLeftOut(Message, code="columns-left-out", about="data"):
     """Columns that were not used, by reason: `columns[i]` for `reasons[i]`."""
 
-    code = "columns-left-out"
-    about = "data"
     reasons: tuple[str, ...]
     columns: tuple[tuple[str, ...], ...]
 
@@ -432,11 +425,9 @@ class ColumnsLeftOut(Message):
 
 
 @dataclass(frozen=True)
-class NoColumnsLeft(Message):
+class NoColumnsLeft(Message, code="no-columns-left", about="data"):
     """Every column was left out."""
 
-    code = "no-columns-left"
-    about = "data"
     left_out: ColumnsLeftOut
 
     def __str__(self) -> str:
@@ -444,11 +435,9 @@ class NoColumnsLeft(Message):
 
 
 @dataclass(frozen=True)
-class TooManyFeatures(Message):
+class TooManyFeatures(Message, code="too-many-features", about="data"):
     """Only the features with the strongest association with the target are used."""
 
-    code = "too-many-features"
-    about = "data"
     n_features: int
     n_used: int
 
@@ -460,11 +449,9 @@ class TooManyFeatures(Message):
 
 
 @dataclass(frozen=True)
-class TooManyItems(Message):
+class TooManyItems(Message, code="too-many-items", about="data"):
     """Only the items with the most answers get a feature each."""
 
-    code = "too-many-items"
-    about = "data"
     column: str
     n_items: int
     n_used: int
@@ -477,29 +464,31 @@ class TooManyItems(Message):
 
 
 @dataclass(frozen=True)
-class MayNameItems(Message):
+class MayNameItems(
+    Message,
+    code="may-name-items",
+    about="data",
+    advice="pass the columns to learn from as features=",
+):
     """A column looks like names of items, but columns that vary within an item are informative."""
 
-    code = "may-name-items"
-    about = "data"
     column: str
     others: tuple[str, ...]
 
-    def __str__(self) -> str:
+    def _sentence(self, advice: str) -> str:
         one = len(self.others) == 1
         return (
             f"Column {self.column!r} may name the labelled items, but {list_names(self.others)} "
             f"{'varies' if one else 'vary'} between rows of an item and {'is' if one else 'are'} "
             "associated with the target, so only its most common values get features; to use all "
-            "of its values, pass the columns to learn from as features=."
+            f"of its values, {advice}."
         )
 
 
 @dataclass(frozen=True)
-class GroupsShareNoItems(Message):
+class GroupsShareNoItems(Message, code="groups-share-no-items"):
     """Groups that have no item in common cannot be compared."""
 
-    code = "groups-share-no-items"
     group: str
     column: str
     n_groups: int
@@ -520,26 +509,21 @@ class GroupsShareNoItems(Message):
 
 
 @dataclass(frozen=True)
-class NoGroupColumn(Message):
+class NoGroupColumn(Message, code="no-group-column", about="data", advice="pass group="):
     """No column of groups was given, so that every row is a group."""
 
-    code = "no-group-column"
-    about = "data"
-
-    def __str__(self) -> str:
+    def _sentence(self, advice: str) -> str:
         return (
             "No column of groups was given, so every row is a group of its own; contexts can "
-            "hardly be identified from single rows, pass group= (annotator, site, session, ...) so "
+            f"hardly be identified from single rows, {advice} (annotator, site, session, ...) so "
             "that rows known to share a context stay together."
         )
 
 
 @dataclass(frozen=True)
-class OneGroup(Message):
+class OneGroup(Message, code="one-group", about="data"):
     """All rows are in one group."""
 
-    code = "one-group"
-    about = "data"
     group: str
 
     def __str__(self) -> str:
@@ -550,11 +534,9 @@ class OneGroup(Message):
 
 
 @dataclass(frozen=True)
-class OneRowPerGroup(Message):
+class OneRowPerGroup(Message, code="one-row-per-group", about="data"):
     """Every group of the column has one row."""
 
-    code = "one-row-per-group"
-    about = "data"
     group: str
 
     def __str__(self) -> str:
@@ -565,44 +547,39 @@ class OneRowPerGroup(Message):
 
 
 @dataclass(frozen=True)
-class LinearModelBetter(Message):
+class LinearModelBetter(
+    Message, code="linear-model-better", about="data", advice="try local_model='linear'"
+):
     """Linear local models predict held-out rows better than networks."""
 
-    code = "linear-model-better"
-    about = "data"
     metric: str
     linear: float
     network: float
 
-    def __str__(self) -> str:
+    def _sentence(self, advice: str) -> str:
         return (
             "Linear models predict held-out rows better than networks here "
-            f"({self.metric} {self.linear:.3g} instead of {self.network:.3g}); "
-            "try local_model='linear'."
+            f"({self.metric} {self.linear:.3g} instead of {self.network:.3g}); {advice}."
         )
 
 
 @dataclass(frozen=True)
-class UncertainContexts(Message):
+class UncertainContexts(Message, code="uncertain-contexts", about="data", advice="`identify`"):
     """The labelled rows of some groups do not determine their contexts."""
 
-    code = "uncertain-contexts"
-    about = "data"
     groups: tuple[str, ...]
 
-    def __str__(self) -> str:
+    def _sentence(self, advice: str) -> str:
         return (
             f"The labelled rows do not determine the context of {list_names(self.groups)}, and the "
-            "most probable one is used; `identify` reports how many more labelled rows are needed."
+            f"most probable one is used; {advice} reports how many more labelled rows are needed."
         )
 
 
 @dataclass(frozen=True)
-class UnknownContexts(Message):
+class UnknownContexts(Message, code="unknown-contexts", about="data"):
     """The labelled rows of some groups fit no known context."""
 
-    code = "unknown-contexts"
-    about = "data"
     groups: tuple[str, ...]
 
     def __str__(self) -> str:
@@ -613,130 +590,121 @@ class UnknownContexts(Message):
 
 
 @dataclass(frozen=True)
-class ContextNotChosen(Message):
+class ContextNotChosen(
+    Message,
+    code="context-not-chosen",
+    about="data",
+    advice="choose one by context=, support= or by_group=True, or pass each=True",
+):
     """A model of several contexts was asked for predictions without a choice of context."""
 
-    code = "context-not-chosen"
-    about = "data"
     n_contexts: int
 
-    def __str__(self) -> str:
-        return (
-            f"The model has {self.n_contexts} contexts; choose one by context=, support= or "
-            "by_group=True, or pass each=True."
-        )
+    def _sentence(self, advice: str) -> str:
+        return f"The model has {self.n_contexts} contexts; {advice}."
 
 
 @dataclass(frozen=True)
-class FittedWithoutGroups(Message):
+class FittedWithoutGroups(
+    Message, code="fitted-without-groups", about="data", advice="pass context= or each=True"
+):
     """Training groups were asked for, but the model has none."""
 
-    code = "fitted-without-groups"
-    about = "data"
-
-    def __str__(self) -> str:
+    def _sentence(self, advice: str) -> str:
         return (
-            "The model was fitted without groups, so contexts cannot be looked up by group; pass "
-            "context= or each=True."
+            "The model was fitted without groups, so contexts cannot be looked up by group; "
+            f"{advice}."
         )
 
 
 @dataclass(frozen=True)
-class GroupsNotInTraining(Message):
+class GroupsNotInTraining(
+    Message, code="groups-not-in-training", about="data", advice="as support=, or pass each=True"
+):
     """Groups are not among the training groups."""
 
-    code = "groups-not-in-training"
-    about = "data"
     groups: tuple[str, ...]
 
-    def __str__(self) -> str:
+    def _sentence(self, advice: str) -> str:
         one = len(self.groups) == 1
         return (
             f"{'Group' if one else 'Groups'} {list_names(self.groups)} {'was' if one else 'were'} "
-            f"not in the training table; pass a few labelled rows of {'it' if one else 'each'} as "
-            "support=, or pass each=True."
+            f"not in the training table; pass a few labelled rows of {'it' if one else 'each'} "
+            f"{advice}."
         )
 
 
 @dataclass(frozen=True)
-class GroupsWithoutLabels(Message):
+class GroupsWithoutLabels(
+    Message, code="groups-without-labels", about="data", advice="to support=, or pass each=True"
+):
     """Groups have no rows in the table of labelled rows."""
 
-    code = "groups-without-labels"
-    about = "data"
     groups: tuple[str, ...]
 
-    def __str__(self) -> str:
+    def _sentence(self, advice: str) -> str:
         one = len(self.groups) == 1
         return (
             f"{'Group' if one else 'Groups'} {list_names(self.groups)} {'has' if one else 'have'} "
-            f"no labelled rows; add a few labelled rows of {'it' if one else 'each'} to support=, "
-            "or pass each=True."
+            f"no labelled rows; add a few labelled rows of {'it' if one else 'each'} {advice}."
         )
 
 
 @dataclass(frozen=True)
-class NoProbabilities(Message):
+class NoProbabilities(
+    Message, code="no-probabilities", about="data", advice="leave out proba=True"
+):
     """Class probabilities were asked for, but the target is a quantity."""
 
-    code = "no-probabilities"
-    about = "data"
     target: str
 
-    def __str__(self) -> str:
+    def _sentence(self, advice: str) -> str:
         return (
-            f"The target {self.target!r} is a quantity, which has no class probabilities; leave "
-            "out proba=True."
+            f"The target {self.target!r} is a quantity, which has no class probabilities; {advice}."
         )
 
 
 @dataclass(frozen=True)
-class LocalModelCodeMissing(Message):
+class LocalModelCodeMissing(
+    Message, code="local-model-code-missing", about="data", advice="local_model={local_model!r}"
+):
     """The folder holds weights of networks whose factory is code of the user."""
 
-    code = "local-model-code-missing"
-    about = "data"
     local_model: str
 
-    def __str__(self) -> str:
+    def _sentence(self, advice: str) -> str:
         return (
-            f"The model was fitted with local_model={self.local_model!r}, which is code and not in "
-            "the folder; pass it again."
+            f"The model was fitted with {advice}, which is code and not in the folder; pass it "
+            "again."
         )
 
 
 @dataclass(frozen=True)
-class LocalModelInFolder(Message):
+class LocalModelInFolder(
+    Message, code="local-model-in-folder", about="data", advice="leave out local_model="
+):
     """A local model was given for a folder that holds its own."""
 
-    code = "local-model-in-folder"
-    about = "data"
-
-    def __str__(self) -> str:
-        return "The folder holds the local models of the model; leave out local_model=."
+    def _sentence(self, advice: str) -> str:
+        return f"The folder holds the local models of the model; {advice}."
 
 
 @dataclass(frozen=True)
-class ImageFolderMissing(Message):
+class ImageFolderMissing(Message, code="image-folder-missing", about="data", advice="as images="):
     """The model was fitted to images, and no folder of images was given."""
 
-    code = "image-folder-missing"
-    about = "data"
-
-    def __str__(self) -> str:
-        return "The model was fitted to images; pass the folder of the new images as images=."
+    def _sentence(self, advice: str) -> str:
+        return f"The model was fitted to images; pass the folder of the new images {advice}."
 
 
 @dataclass(frozen=True)
-class NoImageColumn(Message):
+class NoImageColumn(Message, code="no-image-column", about="data", advice="as image_column="):
     """No column names files of the folder of images."""
 
-    code = "no-image-column"
-    about = "data"
     folder: str
 
-    def __str__(self) -> str:
+    def _sentence(self, advice: str) -> str:
         return (
-            f"No column of the table names files in '{self.folder}'; pass the column that does as "
-            "image_column=."
+            f"No column of the table names files in '{self.folder}'; pass the column that does "
+            f"{advice}."
         )
