@@ -61,7 +61,7 @@ def test_fresh_models_learn_from_the_allocation_that_was_found():
     assert len(spy.held) == 12  # 0.3 of 40 epochs
     assert len(spy.mended) == 28
     assert (spy.first_fresh - spy.last_search).abs().min() > 1e-3, (
-        "the models went on instead of starting afresh"
+        "the models went on instead of starting again"
     )
     assert len(found.history["epoch"]) == 80
 

@@ -324,7 +324,7 @@ def test_models_without_weights_get_whole_groups_drawn_from_the_weights(spied):
     ):  # the two contexts of an iteration: a partition of the groups
         assert a | b == set(range(400))
         assert not a & b
-    assert fits[2] != fits[4]  # drawn anew
+    assert fits[2] != fits[4]  # drawn again
     assert all(
         abs(len(a) - 320) < 5 * np.sqrt(400 * 0.8 * 0.2) for a in fits[2::2]
     )  # the first fit is the start's

@@ -327,7 +327,7 @@ def test_single_rows_are_warned_about(conflict):
 
 @pytest.mark.filterwarnings("error")
 def test_nothing_is_warned_about_in_an_ordinary_fit(conflict):
-    LeafRegressor(1, **QUICK).fit(conflict.X, conflict.y)  # one context has nothing to tell apart
+    LeafRegressor(1, **QUICK).fit(conflict.X, conflict.y)  # one context has no conflict
     LeafRegressor(max_epochs=50, random_state=0).fit(conflict.X, conflict.y, conflict.groups)
 
 
@@ -466,12 +466,12 @@ def test_one_context_of_a_scikit_learn_model_is_that_model(conflict):
     assert [n_rows for n_rows in made if n_rows == 120] == [
         120,
         120,
-    ]  # the others learn without the rows that tell what is new
+    ]  # the others learn without the rows that calibrate novelty
     assert leaf.converged_
 
 
 def test_empirical_error_is_that_of_the_fitted_models(conflict):
-    """Nearest neighbours know their rows by heart, though out of fold they do not."""
+    """Nearest neighbours memorize their rows, though out of fold they do not."""
     for y in (conflict.y, np.c_[conflict.y, conflict.y]):
         leaf = LeafRegressor(
             local_model=KNeighborsRegressor(1), out_of_fold=True, random_state=0

@@ -19,7 +19,7 @@ X = 50.0 + 1000.0 * RNG.normal(size=(60, 2))
 GROUPS = np.repeat(np.arange(12), 5)
 Y = np.where(GROUPS % 2, 1.0, -1.0) * (X @ [2.0, 1.0]) + 7e4
 LABELS = np.where(Y > 7e4, "good", "bad")
-PICTURES = RNG.normal(size=(60, 3, 4, 4))
+IMAGES = RNG.normal(size=(60, 3, 4, 4))
 QUICK = {"max_epochs": 3, "random_state": 0, "init": "random", "n_init": 1}
 
 
@@ -37,9 +37,9 @@ def convolution(input_shape, n_outputs):
 FITS = {
     "regression": lambda: (LeafRegressor(2, **QUICK), X, Y, np.float64),
     "several outputs": lambda: (LeafRegressor(3, **QUICK), X, np.stack([Y, -Y], 1), np.float64),
-    "pictures": lambda: (
+    "images": lambda: (
         LeafClassifier(2, local_model=convolution, **QUICK),
-        PICTURES,
+        IMAGES,
         LABELS,
         np.float32,
     ),
@@ -63,7 +63,7 @@ def ask(path, rows):
 
 @pytest.mark.filterwarnings("ignore::leaflearn.RecoveryWarning")
 @pytest.mark.parametrize(
-    "name", ["regression", "pictures", pytest.param("several outputs", marks=pytest.mark.slow)]
+    "name", ["regression", "images", pytest.param("several outputs", marks=pytest.mark.slow)]
 )
 def test_the_files_answer_as_the_estimator_does(name, tmp_path, capfd):
     leaf, rows, y, dtype = FITS[name]()

@@ -72,7 +72,7 @@ def several():
     return np.stack([Y, -Y], 1)
 
 
-def pictures():
+def images():
     return np.stack([X[:, i % 2] + 0.1 * i for i in range(48)], 1).reshape(120, 3, 4, 4)
 
 
@@ -82,7 +82,7 @@ FITS = {
     "network of classes": lambda: (LeafClassifier(3, loss="gce", **QUICK), X, NAMES),
     "wide network": lambda: (LeafRegressor(2, **QUICK), np.tile(X, 11), Y),
     "chain": lambda: (LeafRegressor(2, local_model=chain, loss=Huber(0.3), **QUICK), X, Y),
-    "convolution": lambda: (LeafClassifier(2, local_model=convolution, **QUICK), pictures(), NAMES),
+    "convolution": lambda: (LeafClassifier(2, local_model=convolution, **QUICK), images(), NAMES),
     "linear": lambda: (
         LeafRegressor(
             2, local_model=LinearRegression(), **{**QUICK, "max_epochs": 20, "n_init": 4}

@@ -173,7 +173,7 @@ def test_several_outputs(conflict, local_model):
     assert np.isfinite(leaf.score(conflict.X, Y, conflict.groups))
 
 
-def test_pictures_go_through_a_module_factory():
+def test_images_go_through_a_module_factory():
     rng = np.random.default_rng(0)
     X, y, groups = (
         rng.random((40, 3, 6, 6)).astype(np.float32),
@@ -272,7 +272,7 @@ REFUSED = {
         "X holds 1 NaN or infinite values, the first in row 2, column 'b'; impute them or leave these rows out.",
     ),
     "no columns": (pd.DataFrame(index=range(6)), Y, GROUPS, "X is a frame of shape (6, 0) without columns, but at least one column of numbers was expected."),
-    "pictures": (
+    "images": (
         np.zeros((6, 3, 8, 8)), Y, GROUPS,
         "X has shape (6, 3, 8, 8), but the default local model takes rows of features; pass a module factory as local_model, or reshape X to (n_samples, n_features).",
     ),

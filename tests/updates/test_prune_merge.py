@@ -276,7 +276,7 @@ def test_what_trains_nothing_needs_no_rows(local_model):
     leaf.replay_buffer_ = None
     leaf.prune(min_usage=1.0, redundant=False)
     assert leaf.n_contexts_ == 1
-    assert np.isnan(leaf.empirical_error_), "there are no rows to tell it by"
+    assert np.isnan(leaf.empirical_error_), "there are no rows to compute it from"
     assert_consistent(leaf)
 
 

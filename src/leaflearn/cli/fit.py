@@ -141,7 +141,7 @@ def _fit(data: Path, **options: Any) -> tuple[TableModel, Any]:
         with log_warnings() as of_reading:
             frame = read_table(data)
         found = TableModel(**options).fit(frame, f"'{data.name}'", bar.begin, [bar])
-        found.warnings_ = [*of_reading, *found.warnings_]
+        found.add_earlier_warnings(of_reading)
         return found, frame
 
 

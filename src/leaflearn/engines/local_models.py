@@ -97,8 +97,8 @@ class RefittedModels:
 
     def outputs(self, X: Any) -> Floats:
         answers = [
-            self._probabilities(model, X) if self.n_classes else model.predict(X)
-            for model in self.models
+            self._probabilities(fitted, X) if self.n_classes else fitted.model.predict(X)
+            for fitted in self.fitted
         ]
         return np.stack(
             [np.asarray(answer, dtype=np.float64).reshape(X.shape[0], -1) for answer in answers], 1
@@ -113,9 +113,9 @@ class RefittedModels:
     def joined(self, others: RefittedModels) -> RefittedModels:
         return replace(self, fitted=[*self.fitted, *others.fitted])
 
-    def _probabilities(self, model: Any, X: Any) -> Floats:
+    def _probabilities(self, fitted: Fitted, X: Any) -> Floats:
         """A column for every class: a context may have seen only some of them."""
-        table = np.zeros((X.shape[0], self.n_classes))  #                           (N, C)
+        model, table = fitted.model, np.zeros((X.shape[0], self.n_classes))  #      (N, C)
         if hasattr(model, "predict_proba"):
             table[:, np.asarray(model.classes_, dtype=int)] = model.predict_proba(X)
         else:

@@ -191,7 +191,7 @@ def _check_shapes(
     n_models: int,
     buffer: GroupedData | None,
 ) -> None:
-    """Refuse a folder whose pieces do not belong together, before it gives wrong predictions."""
+    """Refuse a folder whose pieces do not fit together, before it gives wrong predictions."""
     m, K = len(attributes["groups_"]), attributes["n_contexts_"]
     expected = {
         **dict.fromkeys(("contexts_", "sizes", "is_unexplained"), (m,)),

@@ -88,7 +88,7 @@ def _check_nodes(left: Any, right: Any, feature: Any, is_leaf: Any, n_features: 
     return depth
 
 
-def _check_tree(model: Any) -> None:
+def _check_tree(model: BaseDecisionTree) -> None:
     tree = getattr(model, "tree_", None)
     if tree is None:  # not fitted
         return
@@ -108,7 +108,7 @@ def _check_tree(model: Any) -> None:
     _require(depth <= tree.max_depth, "a tree", "is deeper than it declares")
 
 
-def _check_boosting(model: Any) -> None:
+def _check_boosting(model: BaseGradientBoosting) -> None:
     for tree in np.ravel(getattr(model, "estimators_", [])):
         _require(
             isinstance(tree, BaseDecisionTree) and tree.n_features_in_ == model.n_features_in_,
@@ -116,7 +116,7 @@ def _check_boosting(model: Any) -> None:
         )
 
 
-def _check_histogram_boosting(model: Any) -> None:
+def _check_histogram_boosting(model: BaseHistGradientBoosting) -> None:
     _require(
         getattr(model, "_preprocessor", None) is None and not getattr(model, "_in_fit", False),
         "a boosted tree",
@@ -135,7 +135,7 @@ def _check_histogram_boosting(model: Any) -> None:
         )
 
 
-def _check_support_vectors(model: Any) -> None:
+def _check_support_vectors(model: BaseLibSVM) -> None:
     if not hasattr(model, "support_vectors_"):
         return
     n_vectors, n_classes = model.support_vectors_.shape[0], len(model._n_support)
@@ -154,7 +154,7 @@ def _check_support_vectors(model: Any) -> None:
     _require(is_sound, "a support vector machine", "has arrays of inconsistent sizes")
 
 
-def _check_neighbors(model: Any) -> None:
+def _check_neighbors(model: NeighborsBase) -> None:
     if hasattr(model, "_fit_X"):
         _require(
             model._fit_X.ndim == 2 and model._fit_X.shape[1] == model.n_features_in_,

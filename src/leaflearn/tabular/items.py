@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
+from sklearn.base import BaseEstimator
 
 from leaflearn.initialization.items import start_from_items
 from leaflearn.messages import (
@@ -356,7 +357,7 @@ def _held_out_losses(
     features: Floats,
     y: NDArray[Any],
     context: Codes,
-    models: Sequence[Any],
+    models: Sequence[BaseEstimator],
     split: tuple[Codes, Codes],
 ) -> Floats:
     """Held-out losses of mean answers to the items, then of each model, (1 + n_models, H)."""
@@ -391,7 +392,7 @@ def _predict_by_item(item: Codes, y: NDArray[Any], learn: Codes, ask: Codes) -> 
 
 
 def _predict_by_features(
-    model: Any, features: Floats, y: NDArray[Any], learn: Codes, ask: Codes
+    model: BaseEstimator, features: Floats, y: NDArray[Any], learn: Codes, ask: Codes
 ) -> NDArray[Any]:
     if len(np.unique(y[learn])) == 1:
         return np.repeat(y[learn[:1]], len(ask))

@@ -163,7 +163,8 @@ class TableModel:
             The fitted model.
         """
         with log_warnings() as self.warnings_:
-            self._set_fitted(fit_table(self, frame, what, on_stage, callbacks))
+            fitted = fit_table(self, frame, what, on_stage, callbacks)
+            self._set_fitted(fitted, self.warnings_)
         return self
 
     def identify(self, frame: Any, what: str = "the table", images: Path | None = None) -> Any:
@@ -325,11 +326,10 @@ class TableModel:
             Its predictions are those of the saved model.
         """
         model, fitted, messages = load_table_model(cls, folder, local_model)
-        model._set_fitted(fitted)
-        model.warnings_ = messages
+        model._set_fitted(fitted, messages)
         return model
 
-    def _set_fitted(self, fitted: FittedTable) -> None:
+    def _set_fitted(self, fitted: FittedTable, messages: list[Message]) -> None:
         self.estimator_ = fitted.estimator
         self.preparation_ = fitted.preparation
         self.target_ = fitted.target
@@ -337,3 +337,8 @@ class TableModel:
         self.errors_ = fitted.errors
         self.group_sizes_ = fitted.group_sizes
         self.n_rows_ = fitted.n_rows
+        self.warnings_ = messages
+
+    def add_earlier_warnings(self, messages: Sequence[Message]) -> None:
+        """Put warnings from before the fit, such as those of reading a file, before its own."""
+        self.warnings_ = [*messages, *self.warnings_]

@@ -17,7 +17,7 @@ from leaflearn.plot.style import FAINT, INK, PALETTE
 
 X = np.linspace(-2, 2, 101)
 FUNCTIONS = np.stack([np.sin(3 * X), 0.5 * X])
-NAMES = ("wave", "ramp")
+NAMES = ("sine", "ramp")
 X_TRAINING = np.linspace(0, 1, 11)
 POINTS = np.array([[0.2, 0.0, 0], [0.5, 1.0, 1], [0.8, 2.0, 2]])
 
@@ -64,8 +64,8 @@ def test_an_idle_model_is_dashed():
     assert [
         line.is_dashed() for line in plot_functions(X, FUNCTIONS, NAMES, [idle]).axes[1].lines
     ] == [False, False, False, True]
-    assert legend_of(idle) == ["wave", "ramp", "hardly used"]
-    assert legend_of(FunctionPanel("", X, 0 * X[None])) == ["wave", "ramp", "near no function"]
+    assert legend_of(idle) == ["sine", "ramp", "hardly used"]
+    assert legend_of(FunctionPanel("", X, 0 * X[None])) == ["sine", "ramp", "near no function"]
 
 
 @pytest.mark.parametrize(
