@@ -18,6 +18,12 @@ from leaflearn.engines.refit import refit
 from linear_groups import SQUARED, PlainSpy, Spy, linear, lines, numbered, rules
 
 
+def refit_hard(x, y, group, seed=0, **options):
+    """Three lines by the hard rule, scored on the rows they were fitted to."""
+    rng = np.random.default_rng(seed)
+    return refit(linear, x, y, group, SQUARED, Hard(), 3, out_of_fold=False, rng=rng, **options)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_names_of_groups_do_not_matter(seed):
     x, y, group, _ = lines(seed, sizes=[3, 5, 1, 4, 2, 6, 3, 3, 4, 2])
@@ -123,18 +129,7 @@ def test_shapes_and_bookkeeping_with_ragged_groups_under_every_rule(out_of_fold)
 
 def test_best_start_wins_and_models_belong_to_their_groups():
     x, y, group, _ = lines(0, sizes=[3] * 20, n_contexts=3, noise=1.0)
-    found = refit(
-        linear,
-        x,
-        y,
-        group,
-        SQUARED,
-        Hard(),
-        3,
-        n_init=6,
-        out_of_fold=False,
-        rng=np.random.default_rng(0),
-    )
+    found = refit_hard(x, y, group, n_init=6)
     assert len({restart["error"] for restart in found.restarts}) > 1
     chosen = found.scores[np.arange(20), found.contexts]
     assert (chosen / 3).mean() == pytest.approx(min(restart["error"] for restart in found.restarts))
@@ -208,32 +203,9 @@ def test_hard_refits_of_least_squares_never_raise_the_loss(seed):
 
 def test_a_stand_still_is_a_fixed_point():
     x, y, group, _ = lines(1, sizes=[3] * 20, n_contexts=3, noise=1.0)
-    first = refit(
-        linear,
-        x,
-        y,
-        group,
-        SQUARED,
-        Hard(),
-        3,
-        n_init=1,
-        out_of_fold=False,
-        rng=np.random.default_rng(0),
-    )
+    first = refit_hard(x, y, group, n_init=1)
     assert first.converged
-    again = refit(
-        linear,
-        x,
-        y,
-        group,
-        SQUARED,
-        Hard(),
-        3,
-        n_init=1,
-        start=first.contexts,
-        out_of_fold=False,
-        rng=np.random.default_rng(9),
-    )
+    again = refit_hard(x, y, group, n_init=1, start=first.contexts, seed=9)
     np.testing.assert_array_equal(first.contexts, again.contexts)
     assert again.restarts[0]["n_iter"] == 1
 

@@ -44,8 +44,6 @@ def test_read_model_restores_what_was_written(saved):
         "safetensors",
         "skops",
     }
-    assert model.has_part("notes.txt")
-    assert not model.has_part("other.txt")
     assert sorted(os.listdir(saved)) == ["model.json", *sorted(PARTS)]
     assert stat.S_IMODE(saved.stat().st_mode) & 0o555 == 0o555  # readable for other users
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING
 
 from leaflearn.report.advice import has_images
 from leaflearn.tabular.local_model_names import FROM_FILE
-
-if TYPE_CHECKING:
-    from leaflearn.tabular.table_model import TableModel
+from leaflearn.tabular.table_model import TableModel
 
 MODEL, DATA = "MODEL", "DATA.csv"  # the folder and the table, where their names are unknown
 NEW, FEW, IMAGES = "NEW.csv", "FEW.csv", "IMAGES"  # new rows, labelled rows, and their images
@@ -40,9 +37,8 @@ def write_command(model: TableModel, verb: str, place: str, *words: str) -> str:
     leaflearn identify 'my model' FEW.csv --images IMAGES --local-model 'module:my net.py:make'
     """
     images = ["--images", IMAGES] if has_images(model) and verb != "report" else []
-    local_model = []
-    if model.local_model_.startswith(FROM_FILE):
-        local_model = ["--local-model", shlex.quote(model.local_model_)]
+    name = model.local_model_
+    local_model = ["--local-model", shlex.quote(name)] if name.startswith(FROM_FILE) else []
     return " ".join(["leaflearn", verb, quote_path(place), *words, *images, *local_model])
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -18,18 +17,17 @@ from leaflearn.report.formatting import (
     SPACE,
     describe_gain,
     explain_intervals,
+    natural_key,
     show_error,
     show_interval,
 )
 from leaflearn.report.informative_column import describe_difference_without_table
 from leaflearn.tabular import settings as table_settings
 from leaflearn.tabular.column_kinds import NOT_INFORMATIVE
+from leaflearn.tabular.held_out import HeldOutErrors
 from leaflearn.tabular.preparation import Preparation
 from leaflearn.tabular.reading import list_names
-
-if TYPE_CHECKING:
-    from leaflearn.tabular.held_out import HeldOutErrors
-    from leaflearn.tabular.table_model import TableModel
+from leaflearn.tabular.table_model import TableModel
 
 MAX_GROUPS = 6  # that a sentence names
 WIDTH = 60  # characters for the names of a context's groups
@@ -107,7 +105,6 @@ def describe_next_steps(model: TableModel, place: Path, data: Path, report: Path
 def _describe_context(model: TableModel, context: int) -> dict[str, Any]:
     estimator = model.estimator_
     mine = np.flatnonzero(estimator.contexts_ == context)
-    sure = estimator.probabilities_[mine].max(1)
     return {
         "context": context,
         "share_of_groups": float(estimator.usage_[context]),
@@ -118,7 +115,7 @@ def _describe_context(model: TableModel, context: int) -> dict[str, Any]:
                 "rows": int(model.group_sizes_[i]),
                 "probability": float(p),
             }
-            for i, p in zip(mine, sure, strict=True)
+            for i, p in zip(mine, estimator.probabilities_[mine].max(1), strict=True)
         ],
     }
 
@@ -223,7 +220,7 @@ def _hint_at_more(model: TableModel) -> str:
 
 def _row_of(model: TableModel, context: int) -> tuple[str, ...]:
     found = _describe_context(model, context)
-    groups = sorted(found["groups"], key=lambda group: _natural(group["group"]))
+    groups = sorted(found["groups"], key=lambda group: natural_key(group["group"]))
     names = _name_some([shorten(group["group"], 30) for group in groups])
     sure = sum(
         group["probability"] >= diagnostic_settings.DIAGNOSTICS.sure_probability for group in groups
@@ -246,14 +243,6 @@ def _name_some(names: list[str]) -> str:
     )
 
 
-def _natural(name: str) -> list[tuple[int, str]]:
-    """A sort key that puts group 2 before group 10."""
-    return [
-        (int(piece), "") if piece.isdecimal() else (-1, piece)
-        for piece in re.split(r"(\d+)", name[:100])
-    ]
-
-
 def _summarize_difference(model: TableModel) -> list[str]:
     """The column in which the contexts differ most, and how they differ."""
     return [
@@ -266,18 +255,16 @@ def _summarize_certainty(model: TableModel) -> str:
     estimator = model.estimator_
     if estimator.n_contexts_ == 1 or model.group is None:
         return ""
-    sure = estimator.probabilities_.max(1)
-    unsure = np.argsort(sure)[
-        : int((sure < diagnostic_settings.DIAGNOSTICS.sure_probability).sum())
-    ]
+    sure, limit = estimator.probabilities_.max(1), diagnostic_settings.DIAGNOSTICS.sure_probability
+    unsure = np.argsort(sure)[: int((sure < limit).sum())]
     if not len(unsure):
-        return f"Every group belongs to its context with at least {100 * diagnostic_settings.DIAGNOSTICS.sure_probability:.0f} % probability."
+        return f"Every group belongs to its context with at least {100 * limit:.0f} % probability."
     names = ", ".join(
         f"{shorten(estimator.groups_[i], 30)} ({100 * sure[i]:.0f} %)" for i in unsure[:MAX_GROUPS]
     )
     more = f" and {len(unsure) - MAX_GROUPS:,} more" if len(unsure) > MAX_GROUPS else ""
     return (
-        f"Less than {100 * diagnostic_settings.DIAGNOSTICS.sure_probability:.0f} % sure: {names}{more}. A few more labelled rows of these "
+        f"Less than {100 * limit:.0f} % sure: {names}{more}. A few more labelled rows of these "
         "groups would determine their contexts."
     )
 

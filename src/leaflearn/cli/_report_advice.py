@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING
 
 from leaflearn.cli._commands import (
     ANSWERS,
@@ -18,9 +17,7 @@ from leaflearn.cli._commands import (
 from leaflearn.cli.messages import render
 from leaflearn.report.advice import Advice, fit_parameters, has_images
 from leaflearn.report.origin import Origin
-
-if TYPE_CHECKING:
-    from leaflearn.tabular.table_model import TableModel
+from leaflearn.tabular.table_model import TableModel
 
 
 def command_line_advice(model: TableModel, origin: Origin) -> Advice:

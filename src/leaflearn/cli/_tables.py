@@ -1,4 +1,4 @@
-"""What the verbs for tables share: options, checks, loading, and how they print warnings."""
+"""What verbs share: options, checks, loading, and how they print warnings."""
 
 from __future__ import annotations
 
@@ -19,6 +19,13 @@ if TYPE_CHECKING:
 
 PATH = click.Path(path_type=Path)
 with_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+with_jobs = click.option(
+    "--jobs",
+    default=1,
+    show_default=True,
+    type=click.IntRange(min=1),
+    help="The number of processes, with one thread each.",
+)
 with_local_model = click.option(
     "--local-model", help="module:PATH.py:FACTORY, if the model was fitted with one."
 )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from leaflearn.cli._tables import with_jobs
 from leaflearn.cli._text import say_json
 from leaflearn.progress import watch
 
@@ -56,13 +57,7 @@ def bench(context: click.Context) -> None:
     is_flag=True,
     help=f"Run for about a minute: by default the tasks {QUICK_TASKS} with {QUICK_SEEDS} seeds.",
 )
-@click.option(
-    "--jobs",
-    default=1,
-    show_default=True,
-    type=click.IntRange(min=1),
-    help="The number of processes, with one thread each.",
-)
+@with_jobs
 @click.option(
     "-o",
     "--output",
@@ -108,8 +103,7 @@ def recovery(
     summary = summarize(records.all())
     files = [records.path, *_write(output, summary, records.all())]
     if as_json:
-        lines = [_as_json(line) for line in summary]
-        say_json({"files": list(map(str, files)), "summary": lines})
+        say_json({"files": list(map(str, files)), "summary": [_as_json(line) for line in summary]})
     else:
         _print_table(summary)
         click.echo(f"Records, summary and figures are in {output}")

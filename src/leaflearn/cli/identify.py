@@ -45,8 +45,7 @@ def identify(
     if output is not None:
         check_place(output, (few,))
     with report_warnings() as sentences:
-        found = load_model(model, local_model)
-        answer = found.identify(read_table(few), f"'{few.name}'", images)
+        answer = load_model(model, local_model).identify(read_table(few), f"'{few.name}'", images)
     if output is not None:
         write_table(answer, output)
     if as_json:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from leaflearn.cli._tables import with_jobs
 from leaflearn.progress import watch
 
 if TYPE_CHECKING:
@@ -41,13 +42,7 @@ FOLDER = "leaflearn-results"
     default="",
     help="Names of settings, separated by semicolons: run only these columns.  [default: all]",
 )
-@click.option(
-    "--jobs",
-    default=1,
-    show_default=True,
-    type=click.IntRange(min=1),
-    help="The number of processes, with one thread each.",
-)
+@with_jobs
 @click.option(
     "-o",
     "--output",

@@ -113,13 +113,12 @@ class GroupedExamples:
         for start in range(0, len(self.group), rows_at_once):
             part = slice(start, start + rows_at_once)
             group_id, local = torch.unique(self.group[part], return_inverse=True)
-            weight = None if self.whole_weight is None else self.whole_weight[part]
             yield Batches(
                 self.x[part],
                 self.y[part],
                 local.to(self._device),
                 group_id,
-                weight=weight,
+                weight=None if self.whole_weight is None else self.whole_weight[part],
                 n_groups=len(group_id),
             )
 

@@ -121,8 +121,7 @@ class CrossEntropy:
         return -_log_probability(prediction, y)  #                  (..., N)
 
     def of_best_constant(self, y: Tensor) -> float:
-        share = torch.bincount(y).double() / len(y)
-        return float(torch.special.entr(share).sum())
+        return float(torch.special.entr(torch.bincount(y).double() / len(y)).sum())
 
 
 @dataclass(frozen=True)

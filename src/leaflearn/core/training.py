@@ -269,8 +269,7 @@ class Training:
             group["lr"] = rate * factor
 
     def _record(self, value: Tensor, changed: Tensor, seconds: float) -> None:
-        n_contexts = self.models.shape[-1]
-        shares = [(self.contexts == k).double().mean(-1) for k in range(n_contexts)]
+        shares = [(self.contexts == k).double().mean(-1) for k in range(self.models.shape[-1])]
         usage = torch.stack(shares, -1)  #                                          (..., K)
         row = {
             "epoch": self.epoch,

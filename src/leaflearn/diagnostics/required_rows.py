@@ -77,8 +77,7 @@ def count_required_rows(
     for source in np.flatnonzero((margin < limits.identified_margin) & ~is_new):
         rows, (best, second) = np.flatnonzero(group == source), order[source, :2]
         expected = _expected_gain(local_models, X[rows], best, second, is_classifier)
-        expected /= evidence_unit
-        total = limits.prior_rows * expected + margin[source]
+        total = limits.prior_rows * (expected / evidence_unit) + margin[source]
         gain = total / (limits.prior_rows + n_rows[source])
         required[source] = rows_for(limits.identified_margin - margin[source], gain)
     return required

@@ -130,14 +130,13 @@ class FittedState:
 
     def take_contexts(self, chosen: Ints) -> FittedState:
         """These contexts, in this order; groups of the others go to their next best context."""
-        usage = self.history["usage"][:, chosen]
         return replace(
             self,
             local_models=self.local_models.reordered(chosen),
             scores=self.scores[:, chosen],
             held_out=replace(self.held_out, losses=[self.held_out.losses[k] for k in chosen]),
             context_order=self.context_order[chosen],
-            history={**self.history, "usage": usage},
+            history={**self.history, "usage": self.history["usage"][:, chosen]},
         )
 
     def without(self, gone: int, into: int | None = None) -> FittedState:

@@ -182,8 +182,7 @@ def fit_networks(
         return found
     if found.error < given.error:
         return replace(found, restarts=found.restarts + _discarded(given.restarts))
-    restarts = given.restarts + _discarded(found.restarts)
-    return replace(given, kept_start=True, restarts=restarts)
+    return replace(given, kept_start=True, restarts=given.restarts + _discarded(found.restarts))
 
 
 def keep_best(training: Training, stage: str = "training") -> NetworkFit:
@@ -256,13 +255,11 @@ def _choose(found: NetworkFit, refreshed: NetworkFit, constant_loss: float) -> N
         for name in found.history
     }
     history["epoch"] = np.arange(1, len(history["epoch"]) + 1)
-    worsening = refreshed.error - found.error
-    keep = worsening < settings.TRAINING.max_worsening * constant_loss
-    restarts = refreshed.restarts if keep else _discarded(refreshed.restarts)
+    keep = refreshed.error - found.error < settings.TRAINING.max_worsening * constant_loss
     return replace(
         refreshed if keep else found,
         history=history,
-        restarts=found.restarts + restarts,
+        restarts=found.restarts + (refreshed.restarts if keep else _discarded(refreshed.restarts)),
         best_restart=found.best_restart,
     )
 
@@ -320,9 +317,8 @@ def _refit_quickly(
     kept, group = np.unique(data.group.numpy()[rows], return_inverse=True)
     weight = None if data.weight is None else data.weight[rows]
     part = GroupedExamples(data.x[rows], data.y[rows], torch.as_tensor(group), weight)
-    n_contexts = len(like.models)
     modules = refit_quickly(
-        factory, part, like.loss, contexts[kept], n_contexts, recipe, seed, like.device
+        factory, part, like.loss, contexts[kept], len(like.models), recipe, seed, like.device
     )
     return replace(like, models=modules)
 

@@ -71,9 +71,8 @@ class NetworkModels:
 
     @torch.no_grad()
     def _logits(self, X: NDArray[Any]) -> Tensor:
-        x = to_tensor(
-            self.x_scaling.apply(X) if self.x_scaling else X, _dtype(self.models[0]), self.device
-        )
+        dtype = next((p.dtype for p in self.models[0].parameters()), torch.float32)
+        x = to_tensor(self.x_scaling.apply(X) if self.x_scaling else X, dtype, self.device)
         return torch.stack([module.eval()(x) for module in self.models], 1)  #      (N, K, D)
 
     def _losses(self, X: NDArray[Any], y: NDArray[Any]) -> Floats:
@@ -136,10 +135,6 @@ def to_tensor(values: NDArray[Any], dtype: torch.dtype, device: str) -> Tensor:
 
 def _slices(n_rows: int) -> list[slice]:
     return [slice(start, start + ROWS_AT_ONCE) for start in range(0, n_rows, ROWS_AT_ONCE)]
-
-
-def _dtype(module: nn.Module) -> torch.dtype:
-    return next((p.dtype for p in module.parameters()), torch.float32)
 
 
 @dataclass(frozen=True)

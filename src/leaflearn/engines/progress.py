@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Protocol, Self
+from typing import Self
 
 import numpy as np
 from rich.console import Console
 
 from leaflearn.core.training import Callback, Training
+from leaflearn.engines.parameters import Parameters
 from leaflearn.progress import ProgressDisplay
-
-
-class Verbose(Protocol):
-    """Anything that has a `verbose` parameter."""
-
-    verbose: int
 
 
 class ProgressBar(ProgressDisplay, Callback):
@@ -27,7 +22,7 @@ class ProgressBar(ProgressDisplay, Callback):
     """
 
     @classmethod
-    def of(cls, estimator: Verbose) -> Self:
+    def of(cls, estimator: Parameters) -> Self:
         """A progress bar for the fit of an estimator, drawn only if that is verbose."""
         return cls(type(estimator).__name__, Console(stderr=True, quiet=not estimator.verbose))
 

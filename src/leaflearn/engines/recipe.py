@@ -144,8 +144,7 @@ def resolve_rule(allocation: str | Rule, temperature: float | str, loss: Loss, y
     if isinstance(temperature, str):
         if allocation == "annealed":
             # Constant targets have no loss to explain, so any temperature will do.
-            constant_loss = loss.of_best_constant(y)
-            temperature = settings.TRAINING.start_temperature * constant_loss or 1.0
+            temperature = settings.TRAINING.start_temperature * loss.of_best_constant(y) or 1.0
         else:
             is_entropy = isinstance(loss, CrossEntropy | GeneralizedCrossEntropy)
             temperature = settings.TRAINING.paper_temperatures[0 if is_entropy else 1]

@@ -90,21 +90,22 @@ def fit_by_refitting(
         )
     y, n_classes = targets_of(data), data.n_classes
     is_probabilistic = hasattr(parameters.local_model, "predict_proba")
-    row_losses: RowLosses
-    if n_classes:
-        row_losses = ClassRowLoss(n_classes, is_probabilistic)
-    else:
-        row_losses = SquaredRowLoss(Scaling.of(y).scale)
+    row_losses: RowLosses = (
+        ClassRowLoss(n_classes, is_probabilistic)
+        if n_classes
+        else SquaredRowLoss(Scaling.of(y).scale)
+    )
     # Temperatures are in units of this loss, with targets in the units of the row losses.
     loss: Loss = CrossEntropy() if n_classes else SquaredError()
     targets = torch.as_tensor(data.y if n_classes else Scaling.of(data.y).apply(data.y))
     contexts = trusted_contexts(parameters, start)
     is_trusted = contexts is not None
     # Annealing would lose a trusted start, so the allocation is hard from there on.
-    if is_trusted:
-        rule: Rule = Hard()
-    else:
-        rule = resolve_rule(parameters.allocation, parameters.temperature, loss, targets)
+    rule: Rule = (
+        Hard()
+        if is_trusted
+        else resolve_rule(parameters.allocation, parameters.temperature, loss, targets)
+    )
     with ProgressBar.of(parameters) as bar:
 
         def show(start: int, row: dict[str, Any]) -> None:
@@ -478,12 +479,11 @@ class RefitRun:
         self.converged = is_constant and bool(change < settings.REFIT.tolerance)
 
     def _record(self, contexts_before: Ints, progress: float, seconds: float) -> None:
-        usage = np.bincount(self.contexts, minlength=self.n_contexts) / self.task.n_groups
         row = {
             "epoch": len(self.history) + 1,
             "loss": self.loss,
             "changed": float((self.contexts != contexts_before).mean()),
-            "usage": usage,
+            "usage": np.bincount(self.contexts, minlength=self.n_contexts) / self.task.n_groups,
             "temperature": temperature_of(self.rule, progress),
             "seconds": seconds,
         }
@@ -537,6 +537,5 @@ class RefitRun:
 
     def _allocate(self, progress: float) -> Floats:
         scores, sizes = torch.from_numpy(self.scores), torch.from_numpy(self.task.sizes).double()
-        group_id = torch.arange(len(sizes))
-        weights = self.rule(scores, sizes, group_id, progress, self._generator)
+        weights = self.rule(scores, sizes, torch.arange(len(sizes)), progress, self._generator)
         return np.asarray(weights.numpy(), dtype=np.float64)

@@ -169,8 +169,7 @@ class SquaredRowLoss:
 
     def __call__(self, fitted: Fitted, x: Any, y: NDArray[Any]) -> Floats:
         predictions = np.asarray(fitted.model.predict(x), dtype=np.float64).reshape(y.shape)
-        error = (predictions - y) / self.scale
-        return np.asarray(np.square(error).reshape(len(y), -1).mean(1))
+        return np.asarray(np.square((predictions - y) / self.scale).reshape(len(y), -1).mean(1))
 
 
 @dataclass(frozen=True)

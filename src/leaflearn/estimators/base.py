@@ -228,9 +228,7 @@ class BaseLeaf(BaseEstimator):
             raise
 
     def _check_data(self, X: Any, y: Any, groups: Any, sample_weight: Any) -> GroupedData:
-        X = check_X(self, X, reset=True, engine=self._engine)
-        target = self._check_y(y, reset=True)
-        check_rows(X, target)
+        X, target = self._check_labelled_rows(X, y, reset=True)
         self.groups_, group = encode_groups(groups, len(target))
         weight = check_weights(sample_weight, X)
         self.input_shape_ = tuple(X.shape[1:])
@@ -257,14 +255,19 @@ class BaseLeaf(BaseEstimator):
             )
         return data
 
+    def _check_labelled_rows(self, X: Any, y: Any, reset: bool) -> tuple[Any, NDArray[Any]]:
+        X = check_X(self, X, reset=reset, engine=self._engine)
+        target = self._check_y(y, reset=reset)
+        check_rows(X, target)
+        return X, target
+
     def _count_contexts(self, start: Start | None) -> int:
         if not isinstance(self.n_contexts, str):
             return int(self.n_contexts)
         return int(start.contexts.max()) + 1 if start is not None and start.is_trusted else 1
 
     def _warn_about_single_rows(self, data: GroupedData, labels: Start | None) -> None:
-        is_single = np.bincount(data.group).max() == 1
-        if self.n_contexts != 1 and is_single and labels is None:
+        if self.n_contexts != 1 and np.bincount(data.group).max() == 1 and labels is None:
             warnings.warn(RecoveryWarning(SingleRowGroups(data.is_classifier)), stacklevel=3)
 
     def _exclude_outliers(self, data: GroupedData, start: Start | None) -> GroupedData:
@@ -319,8 +322,7 @@ class BaseLeaf(BaseEstimator):
         except torch.linalg.LinAlgError:  # the surrogate cannot be fitted to these inputs
             found = diagnose(None, mean_scores, restarts, unit, converged)
         if not found.looks_right:
-            warning = RecoveryWarning(FitMayBeWrong(tuple(found.problems)))
-            warnings.warn(warning, stacklevel=4)
+            warnings.warn(RecoveryWarning(FitMayBeWrong(tuple(found.problems))), stacklevel=4)
         return replace(state, stability=found.stability, converged=found.looks_right)
 
     def _outputs_on(
@@ -342,8 +344,7 @@ class BaseLeaf(BaseEstimator):
     ) -> HeldOut:
         """Losses of each context on rows that local models were refitted without."""
         seed, contexts = int(random_state.randint(2**31 - 1)), state.contexts
-        rng = np.random.default_rng(seed)
-        learned, held = choose_held_out(data.X, data.group, contexts, rng)
+        learned, held = choose_held_out(data.X, data.group, contexts, np.random.default_rng(seed))
         if not len(held):
             return state.held_out
         try:
@@ -500,9 +501,7 @@ class BaseLeaf(BaseEstimator):
             One entry per group.
         """
         check_is_fitted(self, "local_models_")
-        X = check_X(self, X, reset=False, engine=self._engine)
-        target = self._check_y(y, reset=False)
-        check_rows(X, target)
+        X, target = self._check_labelled_rows(X, y, reset=False)
         one_group = np.zeros(len(target), dtype=int)
         labels, group = encode_groups(one_group if groups is None else groups, len(target))
         losses = self._losses_where_known(X, target)  #                             (N, K)
@@ -592,8 +591,7 @@ class BaseLeaf(BaseEstimator):
         """
         check_is_fitted(self, "local_models_")
         is_number = isinstance(min_usage, numbers.Real) and not isinstance(min_usage, bool)
-        is_share = is_number and 0 <= float(min_usage) <= 1
-        if not is_share and min_usage != "auto":
+        if not (is_number and 0 <= float(min_usage) <= 1) and min_usage != "auto":
             raise ValueError(
                 f"min_usage={min_usage!r}, but a share between 0 and 1, or 'auto', was expected."
             )
@@ -689,9 +687,7 @@ class BaseLeaf(BaseEstimator):
             )
         with self._unchanged_on_error():
             buffer = stored_rows(self.fitted_state_)
-            X = check_X(self, X, reset=False, engine=self._engine)
-            target = self._check_y(y, reset=False)
-            check_rows(X, target)
+            X, target = self._check_labelled_rows(X, y, reset=False)
             self._refuse_new_labels(y, target)
             groups = self._number_rows(len(target)) if groups is None else groups
             labels, group = encode_groups(groups, len(target))
@@ -843,8 +839,7 @@ class BaseLeaf(BaseEstimator):
         X = check_X(self, X, reset=False, engine=self._engine)
         target = self._check_y(y, reset=False)
         group = encode_groups(groups, len(target))[1]
-        weight = check_weights(sample_weight, X)
-        return fingerprint(X, target, group, weight) == self.fingerprint_
+        return fingerprint(X, target, group, check_weights(sample_weight, X)) == self.fingerprint_
 
     # ---- scikit-learn ---------------------------------------------------------------------------
 

@@ -283,8 +283,7 @@ class LeafClassifier(ClassifierMixin, BaseLeaf):
         if data is None:
             return float("nan")
         losses = state.local_models.losses(data.X, data.y)
-        own = losses[np.arange(len(data.y)), state.contexts[data.group]]
-        return mean_over_groups(own, data)
+        return mean_over_groups(losses[np.arange(len(data.y)), state.contexts[data.group]], data)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

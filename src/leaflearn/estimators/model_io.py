@@ -167,12 +167,11 @@ def describe_local_models(
     else:
         n_outputs = math.prod(vars(estimator)["y_shape_"])
     widths = [layer.out_features for layer in first.children() if isinstance(layer, nn.Linear)]
-    channels_last = any(p.ndim == 4 and not p.is_contiguous() for p in first.parameters())
     section = {
         "n_models": len(local_models.models),
         "n_outputs": n_outputs,
         "hidden": widths[:-1] if kind == "mlp" else None,
-        "channels_last": channels_last,
+        "channels_last": any(p.ndim == 4 and not p.is_contiguous() for p in first.parameters()),
         **_fields(local_models, "x_scaling", "y_scaling", "is_classifier"),
     }
     described = {

@@ -69,9 +69,8 @@ def find_items(X: Any, group: Codes) -> Codes | None:
 def _as_table(X: Any) -> NDArray[Any] | None:
     """The inputs as a numeric table, if they are one with more columns than a category has."""
     setting = settings.SEARCH.items
-    if getattr(X, "ndim", 0) != 2 or X.shape[1] <= setting.max_categories:
-        return None
-    if X.shape[0] * X.shape[1] > setting.max_cells:
+    has_columns = getattr(X, "ndim", 0) == 2 and X.shape[1] > setting.max_categories
+    if not has_columns or X.shape[0] * X.shape[1] > setting.max_cells:
         return None
     if sparse.issparse(X):
         return np.asarray(X.toarray()) if X.nnz <= setting.max_nonzeros * X.shape[0] else None

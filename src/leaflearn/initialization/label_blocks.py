@@ -50,8 +50,7 @@ def start_from_labels(
     z = torch.cat([project(x[part]) for part in parts])
     labels = one_hot(torch.as_tensor(y[rows]), n_classes).to(z.dtype)
     features = RandomFourierFeatures.of(z, setting.scale, generator)(z)
-    probabilities = predict_left_out(features, labels)
-    covariance = np.atleast_2d(np.cov(probabilities.numpy().T))
+    covariance = np.atleast_2d(np.cov(predict_left_out(features, labels).numpy().T))
     tried, chosen = _make_blocks(covariance, n_contexts, rng)
     contexts = np.empty(len(group), dtype=np.intp)
     contexts[group] = chosen.block[y]
@@ -60,7 +59,6 @@ def start_from_labels(
         f"{100 * chosen.worst:.2g} % of their variance"
     )
     is_trusted = chosen.n_blocks > 1 and chosen.worst < setting.max_mass_variance
-    mass_variance = {b.n_blocks: b.worst for b in sorted(tried, key=lambda b: b.n_blocks)}
     return Start(
         "labels",
         contexts,
@@ -68,7 +66,7 @@ def start_from_labels(
         is_trusted,
         reason,
         block=chosen.block,
-        mass_variance=mass_variance,
+        mass_variance={b.n_blocks: b.worst for b in sorted(tried, key=lambda b: b.n_blocks)},
     )
 
 

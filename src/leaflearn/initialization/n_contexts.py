@@ -195,8 +195,7 @@ def standard_error(gain: NDArray[np.float64]) -> float:
     """
     n_finite = np.isfinite(gain).sum(1, keepdims=True)  #                           (m, 1)
     of_groups = mean_of_rows(gain).std(ddof=1) * np.sqrt(len(gain))
-    of_rows = np.sqrt(np.nansum((gain / n_finite) ** 2))
-    return float(min(of_groups, of_rows) / len(gain))
+    return float(min(of_groups, np.sqrt(np.nansum((gain / n_finite) ** 2))) / len(gain))
 
 
 def mean_of_rows(values: NDArray[np.float64]) -> NDArray[np.float64]:

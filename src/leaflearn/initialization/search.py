@@ -154,8 +154,7 @@ def refine(table: GroupTable, contexts: Tensor, n_contexts: int, loss: Tensor) -
     tensor([[0, 1, 0, 1, 0, 1, 0, 1, 0, 1]])
     """
     for _ in range(settings.SEARCH.hard_rounds):
-        weights = harden(contexts, n_contexts, table.y.dtype)
-        rows = leave_group_out(table, weights, ridge_at(loss))
+        rows = leave_group_out(table, harden(contexts, n_contexts, table.y.dtype), ridge_at(loss))
         mean = rows.sum(-1) / table.sizes  #                                        (R, K, m)
         loss, before, contexts = mean.amin(1).mean(-1), contexts, mean.argmin(1)
         if torch.equal(contexts, before):
@@ -209,8 +208,7 @@ def split_and_merge(
         proposals = _propose(found, generator)
         if not len(proposals):
             break
-        n_contexts = found.losses.shape[1]
-        tried = refine(table, proposals, n_contexts, found.error.expand(len(proposals)))
+        tried = refine(table, proposals, found.losses.shape[1], found.error.expand(len(proposals)))
         best = int(tried.error.argmin())
         if not tried.error[best] < settings.SEARCH.split_merge_ratio * found.error[0]:
             break
@@ -366,5 +364,4 @@ def hold_rows_out(rows: Tensor, table: GroupTable) -> Tensor:
     """
     others = rows.sum(-1, keepdim=True) - rows
     chosen = torch.gather(rows, 1, others.argmin(1, keepdim=True))[:, 0]  #         (R, m, n)
-    has_others = (table.weight > 0) & (table.sizes > 1)[:, None]
-    return torch.where(has_others, chosen, torch.nan)
+    return torch.where((table.weight > 0) & (table.sizes > 1)[:, None], chosen, torch.nan)

@@ -209,8 +209,7 @@ class SmoothSurrogate:
         is_outlier = np.zeros(len(self.group), dtype=bool)
         if best.bound is None:
             return is_outlier
-        sizes = np.bincount(self.group)
-        is_open = sizes[self.group] > settings.SEARCH.outliers.undecidable_size
+        is_open = np.bincount(self.group)[self.group] > settings.SEARCH.outliers.undecidable_size
         is_open[self.rows] = False
         remaining, coefficients = np.flatnonzero(is_open), self._solve(best, best.bound)
         max_rows = settings.SEARCH.max_rows
@@ -373,8 +372,7 @@ def choose_rows(
     order = rng.permutation(len(size))
     n_taken = int(np.searchsorted(np.cumsum(size[order]), setting.max_rows, side="right"))
     taken = np.sort(order[: max(1, n_taken)])
-    position = position_in_group(group, rng.permutation(len(group)))
-    is_shown = position < setting.max_rows_per_group
+    is_shown = position_in_group(group, rng.permutation(len(group))) < setting.max_rows_per_group
     return np.flatnonzero(np.isin(group, taken) & is_shown), taken
 
 

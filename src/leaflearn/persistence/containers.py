@@ -103,10 +103,9 @@ def _pandas_column(column: Any, arrays: Arrays, name: str) -> dict[str, Any]:
         categories = _pandas_column(
             dtype.categories.to_series(name=column.name), arrays, f"{name}.categories"
         )
-        codes = to_json(column.cat.codes.to_numpy(), arrays, name=name)
         return {
             "type": "category",
-            "values": codes,
+            "values": to_json(column.cat.codes.to_numpy(), arrays, name=name),
             "categories": categories,
             "ordered": bool(dtype.ordered),
         }

@@ -58,10 +58,6 @@ class Model:
             )
         return self.parts[name]
 
-    def has_part(self, name: str) -> bool:
-        """Whether there is a part with this name."""
-        return name in self.parts
-
 
 def write_model(
     folder: str | Path, sections: Mapping[str, Any], parts: Mapping[str, bytes]
@@ -91,16 +87,15 @@ def write_model(
                 f"'{name}' cannot be the name of a part or section of a model; use letters, "
                 "digits, '.', '_' and '-'."
             )
-    files = {
-        name: {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-        for name, content in parts.items()
-    }
     document = {
         "format": FORMAT,
         "version": VERSION,
         "library": _library_versions(),
         **sections,
-        "files": files,
+        "files": {
+            name: {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+            for name, content in parts.items()
+        },
     }
     document["sha256"] = _checksum(document)
     content = _lay_out(document).encode() + b"\n"
@@ -175,13 +170,12 @@ def _read(folder: Path, place: Path) -> Model:
             f"'{folder / DOCUMENT}' was damaged or changed after it was saved (its checksum "
             "differs); get a fresh copy of the folder."
         )
-    parts = {
-        name: _read_part(folder / name, place / name, entry)
-        for name, entry in document["files"].items()
-    }
     return Model(
         {name: value for name, value in document.items() if name not in RESERVED},
-        parts,
+        {
+            name: _read_part(folder / name, place / name, entry)
+            for name, entry in document["files"].items()
+        },
         document["library"],
     )
 

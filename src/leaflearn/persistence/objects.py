@@ -116,9 +116,11 @@ def unpack_objects(content: bytes, what: str, also: Sequence[str] = ()) -> Any:
             "with this version."
         ) from error
     if refused:
-        advice = "choose scikit-learn's own estimators without it"
-        if "neighbors" in "".join(refused):
-            advice = "choose algorithm='brute'"
+        advice = (
+            "choose algorithm='brute'"
+            if "neighbors" in "".join(refused)
+            else "choose scikit-learn's own estimators without it"
+        )
         raise ValueError(
             f"{what} holds {' and '.join(refused[:3])}, which is not trusted in a model folder; "
             f"{advice}."

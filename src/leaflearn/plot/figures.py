@@ -214,8 +214,7 @@ def _draw_stripes(
     ends = np.cumsum(np.bincount(truth, minlength=len(names)))
     for end in ends[:-1]:
         axes.axhline(end, color="white", linewidth=3)
-    middles = (np.array([0, *ends[:-1]]) + ends) / 2
-    axes.set_yticks(middles, names)
+    axes.set_yticks((np.array([0, *ends[:-1]]) + ends) / 2, names)
     axes.tick_params(axis="y", length=0)
     axes.spines[:].set_visible(False)
     axes.set_title(f"The context of each of {len(truth):,} groups, sorted by hidden domain")

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from leaflearn.messages import Message
 from leaflearn.tabular.images import ImageFiles
-
-if TYPE_CHECKING:
-    from leaflearn.tabular.table_model import TableModel
+from leaflearn.tabular.table_model import TableModel
 
 
 @dataclass(frozen=True)

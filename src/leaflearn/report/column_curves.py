@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +22,7 @@ from leaflearn.report import settings
 from leaflearn.report.formatting import show_day, show_number, show_share
 from leaflearn.tabular.column_kinds import Column, read_texts
 from leaflearn.tabular.preparation import Preparation
-
-if TYPE_CHECKING:
-    from leaflearn.tabular.table_model import TableModel
+from leaflearn.tabular.table_model import TableModel
 
 MAX_DRAWN = 6  # contexts with a color of their own
 MISSING, OTHER, PRESENT = "(missing)", "(any other)", "(there)"  # categories without a name
@@ -117,11 +115,8 @@ def predict_drawn(model: TableModel, X: NDArray[Any]) -> Floats:
     >>> predict_drawn(model, np.ones((3, 1))).shape
     (3, 2, 1)
     """
-    estimator = model.estimator_
-    if model.target_.is_label:
-        each = estimator.predict_proba_each(X)
-    else:
-        each = estimator.predict_each(X)[:, :, None]
+    estimator, is_label = model.estimator_, model.target_.is_label
+    each = estimator.predict_proba_each(X) if is_label else estimator.predict_each(X)[:, :, None]
     return np.asarray(each[:, find_drawn(model)], dtype=np.float64)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,7 @@ from leaflearn.report.formatting import (
 from leaflearn.report.rendering import isolate
 from leaflearn.tabular import settings as table_settings
 from leaflearn.tabular.held_out import HeldOutErrors, Interval
-
-if TYPE_CHECKING:
-    from leaflearn.tabular.table_model import TableModel
+from leaflearn.tabular.table_model import TableModel
 
 MAX_COLUMNS, MAX_NAMES, MAX_LISTED = 3, 8, 50
 
@@ -56,8 +54,10 @@ def describe_contexts(
     means = None if X is None else predict_sample(model, X).mean(0)  #             (K, D)
     cards = []
     for place, context in enumerate(drawn if len(drawn) > 1 else ()):
-        sentences = [] if means is None else [_describe_mean(model, means[place])]
-        sentences += [describe_along(model, curve, place) for curve in curves[:MAX_COLUMNS]]
+        sentences = [
+            *([] if means is None else [_describe_mean(model, means[place])]),
+            *(describe_along(model, curve, place) for curve in curves[:MAX_COLUMNS]),
+        ]
         members = _name_members(model, context)
         cards.append({"context": int(context), "sentences": sentences, "members": members})
     more = n_contexts - MAX_LISTED
@@ -132,16 +132,8 @@ def _describe_size(model: TableModel, context: int) -> dict[str, Any]:
     estimator = model.estimator_
     mine = np.flatnonzero(estimator.contexts_ == context)
     share = float(estimator.usage_[context])
-    sure = (
-        int(
-            (
-                estimator.probabilities_[mine].max(1)
-                >= diagnostic_settings.DIAGNOSTICS.sure_probability
-            ).sum()
-        )
-        if len(mine)
-        else 0
-    )
+    limit = diagnostic_settings.DIAGNOSTICS.sure_probability
+    sure = int((estimator.probabilities_[mine].max(1) >= limit).sum()) if len(mine) else 0
     return {
         "context": context,
         "n": f"{len(mine):,}",
@@ -158,8 +150,7 @@ def _name_members(model: TableModel, context: int) -> str:
         return ""
     estimator = model.estimator_
     mine = np.flatnonzero(estimator.contexts_ == context)
-    order = np.argsort(-estimator.probabilities_[mine, context], kind="stable")
-    first = mine[order][:MAX_NAMES]
+    first = mine[np.argsort(-estimator.probabilities_[mine, context], kind="stable")][:MAX_NAMES]
     shown = ", ".join(isolate(estimator.groups_[i], 40) for i in first)
     more = f" and {len(mine) - len(first):,} more" if len(mine) > len(first) else ""
     return f"Groups: {shown}{more}."

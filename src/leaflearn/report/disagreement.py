@@ -7,7 +7,7 @@ import io
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,7 @@ from leaflearn.report.rendering import isolate
 from leaflearn.report.training_rows import TrainingRows
 from leaflearn.tabular.images import ImageFiles
 from leaflearn.tabular.preparation import Preparation
-
-if TYPE_CHECKING:
-    from leaflearn.tabular.table_model import TableModel
+from leaflearn.tabular.table_model import TableModel
 
 MAX_CHARTS, MAX_LISTED = 6, 30
 MAX_VALUES = 12  # of a category in a chart
@@ -89,7 +87,11 @@ def describe_disagreement(
         "n_drawn": n_drawn,
         "introduction": _introduce(model, curves, n_drawn) if curves else "",
         "why_no_curves": "" if curves else _explain_no_curves(model),
-        "charts": _describe_charts(model, curves),
+        "charts": [
+            _describe_chart(model, curve, number)
+            for number, curve in enumerate(curves[:MAX_CHARTS])
+            if curve.difference >= settings.REPORT.worth_drawing * curves[0].difference
+        ],
         "ranking": _rank_columns(model, curves) if curves else None,
         "examples": _describe_examples(model, examples, columns) if examples else None,
     }
@@ -138,11 +140,9 @@ def find_image_examples(model: TableModel) -> list[Example]:
     size = cast(ImageFiles, model.preparation_).size
     examples = []
     for place, predicted in _find_most_different(model, X, groups):
-        target = stored.y[place]
-        if model.target_.is_label:
-            truth = str(estimator.classes_[int(target)])
-        else:
-            truth = show_number(float(np.ravel(target)[0]))
+        target = np.ravel(stored.y[place])[0]
+        is_label = model.target_.is_label
+        truth = str(estimator.classes_[int(target)]) if is_label else show_number(float(target))
         number, png = int(stored.row[place]) + 1, _to_png(X[place].reshape(3, size, size))
         examples.append(_make_example(model, number, groups[place], predicted, truth, [], png))
     return examples
@@ -171,21 +171,11 @@ def _explain_no_curves(model: TableModel) -> str:
     return "All columns are free text, along which no curve can be drawn."
 
 
-def _describe_charts(model: TableModel, curves: Sequence[ColumnCurve]) -> list[dict[str, Any]]:
-    return [
-        _describe_chart(model, curve, number)
-        for number, curve in enumerate(curves[:MAX_CHARTS])
-        if curve.difference >= settings.REPORT.worth_drawing * curves[0].difference
-    ]
-
-
 def _describe_chart(model: TableModel, curve: ColumnCurve, number: int) -> dict[str, Any]:
     """Heading, chart, caption and numbers of one column."""
     shown, column = _select_values(curve), isolate(curve.column, 60)
-    predicted = model.target
-    if curve.label >= 0:
-        predicted = f"probability of {model.estimator_.classes_[curve.label]}"
-    predicted = isolate(predicted, 30)
+    label = f"probability of {model.estimator_.classes_[curve.label]}" if curve.label >= 0 else ""
+    predicted = isolate(label or model.target, 30)
     draw = draw_categories if curve.kind == "category" else draw_curve
     ranges = " ".join(_describe_range(model, shown, place) for place in range(curve.means.shape[1]))
     title = f"{predicted} along {column}"
@@ -243,15 +233,16 @@ def _show_difference(curve: ColumnCurve) -> str:
 def _list_numbers(model: TableModel, curve: ColumnCurve) -> dict[str, Any]:
     is_category = curve.kind == "category"
     share = ["share"] if is_category else []
-    rows = []
-    for i, value in enumerate(curve.values):
-        shares = [show_share(float(curve.share[i]))] if is_category else []
-        means = [curve.show_mean(mean) for mean in curve.means[i]]
-        rows.append([isolate(curve.show_value(value), 60), *shares, *means])
-    contexts = [f"context {k}" for k in find_drawn(model)]
     return {
-        "head": [isolate(curve.column, 60), *share, *contexts],
-        "rows": rows,
+        "head": [isolate(curve.column, 60), *share, *[f"context {k}" for k in find_drawn(model)]],
+        "rows": [
+            [
+                isolate(curve.show_value(value), 60),
+                *([show_share(float(curve.share[i]))] if is_category else []),
+                *(curve.show_mean(mean) for mean in curve.means[i]),
+            ]
+            for i, value in enumerate(curve.values)
+        ],
         "text": (0,) if is_category else (),
     }
 
@@ -341,18 +332,16 @@ def _make_example(
     """An example from the outputs (K, D) of the contexts."""
     found = np.flatnonzero(model.estimator_.groups_ == group)
     context = int(model.estimator_.contexts_[found[0]]) if len(found) else None
-    shown = _show_predictions(model, predicted)
-    return Example(row, str(group), context, cells, truth, shown, png)
+    return Example(row, str(group), context, cells, truth, _show_predictions(model, predicted), png)
 
 
 def _show_predictions(model: TableModel, predicted: NDArray[np.float64]) -> list[str]:
     """The quantity that each context predicts, or its most probable label, from outputs (K, D)."""
     if not model.target_.is_label:
         return [show_at_scale(float(value), np.ptp(predicted)) for value in predicted[:, 0]]
-    best = predicted.argmax(1)
     return [
         f"{model.estimator_.classes_[c]} ({show_share(float(outputs[c]))})"
-        for outputs, c in zip(predicted, best, strict=True)
+        for outputs, c in zip(predicted, predicted.argmax(1), strict=True)
     ]
 
 

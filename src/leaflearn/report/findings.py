@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,9 +21,7 @@ from leaflearn.report.formatting import (
 )
 from leaflearn.report.rendering import isolate, plain
 from leaflearn.tabular.held_out import HeldOutErrors, Interval
-
-if TYPE_CHECKING:
-    from leaflearn.tabular.table_model import TableModel
+from leaflearn.tabular.table_model import TableModel
 
 MAX_NAMES = 5
 MAX_NAMED_CONTEXTS, MAX_NAMED_GROUPS = 3, 12  # in the first paragraphs
@@ -153,25 +151,19 @@ def _list_figures(model: TableModel) -> list[dict[str, str]]:
     words = f"with {enumerate_names(sizes)} {noun}"
     figures = [{"term": "Contexts", "number": str(count_used(model)), "words": words}]
     if estimator.n_contexts_ > 1:
-        sure, m = (
-            int(
-                (
-                    estimator.probabilities_.max(1)
-                    >= diagnostic_settings.DIAGNOSTICS.sure_probability
-                ).sum()
-            ),
-            len(estimator.groups_),
+        limit = diagnostic_settings.DIAGNOSTICS.sure_probability
+        sure = int((estimator.probabilities_.max(1) >= limit).sum()) / len(estimator.groups_)
+        words = (
+            f"of the {noun} are in their context with a probability of at least {show_share(limit)}"
         )
-        words = f"of the {noun} are in their context with a probability of at least "
-        words += show_share(diagnostic_settings.DIAGNOSTICS.sure_probability)
-        figures.append({"term": "Sure", "number": show_share(sure / m), "words": words})
+        figures.append({"term": "Sure", "number": show_share(sure), "words": words})
     if errors is not None:
-        ends = errors.one_model_interval
-        figures.append(_describe_error("Error of a pooled model", errors, errors.one_model, ends))
+        pooled, contexts = errors.one_model_interval, errors.contexts_interval
+        term = "Error of a pooled model"
+        figures.append(_describe_error(term, errors, errors.one_model, pooled))
         if estimator.n_contexts_ > 1:
-            ends = errors.contexts_interval
             term = "Error with the contexts"
-            figures.append(_describe_error(term, errors, errors.contexts, ends))
+            figures.append(_describe_error(term, errors, errors.contexts, contexts))
     return figures
 
 
@@ -201,10 +193,8 @@ def _describe_measurement(model: TableModel) -> str:
 def _list_uncertain_groups(model: TableModel) -> str:
     """Groups whose context is uncertain, the most uncertain first."""
     estimator = model.estimator_
-    sure = estimator.probabilities_.max(1)
-    order = np.argsort(sure, kind="stable")[
-        : int((sure < diagnostic_settings.DIAGNOSTICS.sure_probability).sum())
-    ]
+    sure, limit = estimator.probabilities_.max(1), diagnostic_settings.DIAGNOSTICS.sure_probability
+    order = np.argsort(sure, kind="stable")[: int((sure < limit).sum())]
     if not len(order) or model.group is None:
         return ""
     shown = ", ".join(
@@ -213,5 +203,5 @@ def _list_uncertain_groups(model: TableModel) -> str:
     more = f" and {len(order) - MAX_NAMES:,} more" if len(order) > MAX_NAMES else ""
     return (
         "Label a few more rows of the groups whose context has a probability of less than "
-        f"{show_share(diagnostic_settings.DIAGNOSTICS.sure_probability)}: {shown}{more}."
+        f"{show_share(limit)}: {shown}{more}."
     )

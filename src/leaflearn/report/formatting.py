@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from datetime import date, timedelta
 
@@ -25,9 +26,21 @@ def show_number(value: float) -> str:
     """
     if not math.isfinite(value):
         return "none" if math.isnan(value) else ("∞" if value > 0 else "-∞")
-    if 1000 <= abs(value) < 1e12:
-        return f"{value:,.0f}"
-    return f"{value:.3g}"
+    return f"{value:,.0f}" if 1000 <= abs(value) < 1e12 else f"{value:.3g}"
+
+
+def natural_key(text: str) -> list[tuple[int, str]]:
+    """A sort key that puts group 2 before group 10.
+
+    Examples
+    --------
+    >>> sorted(["group 10", "group 2"], key=natural_key)
+    ['group 2', 'group 10']
+    """
+    return [
+        (int(piece), "") if piece.isdecimal() else (-1, piece)
+        for piece in re.split(r"(\d+)", text[:100])
+    ]
 
 
 def show_at_scale(value: float, spread: float) -> str:

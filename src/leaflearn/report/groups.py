@@ -7,19 +7,16 @@ a time. Without a script the first ones are shown. The least certain groups come
 from __future__ import annotations
 
 import math
-import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from leaflearn.report.formatting import count, show_number, show_share
+from leaflearn.report.formatting import count, natural_key, show_number, show_share
 from leaflearn.report.rendering import isolate, plain
-
-if TYPE_CHECKING:
-    from leaflearn.tabular.table_model import TableModel
+from leaflearn.tabular.table_model import TableModel
 
 N_SHOWN = 50  # rows that are shown at once
 MAX_GROUPS = 20_000
@@ -80,7 +77,7 @@ def list_groups(model: TableModel) -> dict[str, list[Any]]:
     state = estimator.fitted_state_
     margin = find_margins(state.scores / state.evidence_unit)
     names = [str(group) for group in estimator.groups_.tolist()]
-    keys = [(margin[i], _natural_key(name)) for i, name in enumerate(names)]
+    keys = [(margin[i], natural_key(name)) for i, name in enumerate(names)]
     order = sorted(range(len(names)), key=lambda i: keys[i])[:MAX_GROUPS]
     return {
         "group": [names[i] for i in order],
@@ -110,14 +107,6 @@ def find_margins(evidence: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.full(len(evidence), np.inf)
     first, second = np.partition(evidence, 1, axis=1)[:, :2].T
     return np.asarray(second - first)
-
-
-def _natural_key(text: str) -> list[tuple[int, str]]:
-    """A sort key that puts group 2 before group 10."""
-    return [
-        (int(piece), "") if piece.isdecimal() else (-1, piece)
-        for piece in re.split(r"(\d+)", text[:100])
-    ]
 
 
 def _describe_row(listed: dict[str, list[Any]], i: int) -> dict[str, Any]:

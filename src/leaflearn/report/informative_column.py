@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,7 @@ from leaflearn.report.column_curves import (
 from leaflearn.report.formatting import enumerate_names, show_at_scale
 from leaflearn.report.training_rows import find_background
 from leaflearn.tabular.preparation import Preparation
-
-if TYPE_CHECKING:
-    from leaflearn.tabular.table_model import TableModel
+from leaflearn.tabular.table_model import TableModel
 
 MAX_COLUMNS = 3  # that are named
 MAX_CONTEXTS = 3  # whose predictions are all given
@@ -96,10 +94,11 @@ def describe_difference(
         ]
     least = thresholds.as_informative * first.difference
     alike = [curve.column for curve in curves if curve.difference >= least]
-    if len(alike) > 1:
-        where = f"in more than one column, about equally in {_list_columns(alike, quote)}"
-    else:
-        where = f"most in {quote(first.column)}{_describe_shapes(model, first, quote)}"
+    where = (
+        f"in more than one column, about equally in {_list_columns(alike, quote)}"
+        if len(alike) > 1
+        else f"most in {quote(first.column)}{_describe_shapes(model, first, quote)}"
+    )
     return [f"The contexts differ {where}.", _describe_gap(model, first, quote)]
 
 
@@ -179,9 +178,8 @@ def _name_prediction(model: TableModel, curve: ColumnCurve, quote: Quote) -> str
 def _list_means(model: TableModel, curve: ColumnCurve, means: NDArray[np.float64]) -> str:
     """The mean predictions of all contexts if they are few, else the lowest and the highest."""
     drawn, spread = find_drawn(model), float(np.ptp(means))
-    places = list(range(len(drawn)))
-    if len(drawn) > MAX_CONTEXTS:
-        places = [int(means.argmin()), int(means.argmax())]
+    ends = [int(means.argmin()), int(means.argmax())]
+    places = ends if len(drawn) > MAX_CONTEXTS else range(len(drawn))
     shown = [
         show_at_scale(float(m), spread) if curve.label < 0 else curve.show_mean(float(m))
         for m in means

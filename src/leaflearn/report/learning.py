@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,9 +17,7 @@ from leaflearn.report.charts import (
 from leaflearn.report.column_curves import MAX_DRAWN
 from leaflearn.report.formatting import count, show_number, show_share
 from leaflearn.report.rendering import isolate
-
-if TYPE_CHECKING:
-    from leaflearn.tabular.table_model import TableModel
+from leaflearn.tabular.table_model import TableModel
 
 MAX_EPOCHS, MAX_STARTS = 20, 50  # in the tables
 CRITERIA = {
@@ -79,16 +77,17 @@ def describe_n_contexts(model: TableModel) -> dict[str, Any]:
     """
     estimator, is_given = model.estimator_, model.contexts != "auto"
     selection, selected = estimator.selection_, estimator.n_contexts_ if estimator.selection_ else 0
-    how = "The number of contexts was selected from the data."
-    if is_given:
-        how = f"You requested {count(int(model.contexts), 'context')}."
+    how = (
+        f"You requested {count(int(model.contexts), 'context')}."
+        if is_given
+        else "The number of contexts was selected from the data."
+    )
     if len(selection.get("n_contexts", ())) < 2:
         return {"how": f"{how} No other number was tried.", "svg": None}
     if not is_given:
         how += " It is the smallest number that no larger one clearly improves on."
-    surrogates = "Smooth surrogate models"
-    if "mean answers to the items" in estimator.init_:
-        surrogates = "Mean answers to the items"
+    of_items = "mean answers to the items" in estimator.init_
+    surrogates = "Mean answers to the items" if of_items else "Smooth surrogate models"
     columns = [column for column in CRITERIA if column in selection]
     pairs = list(zip(selection["n_contexts"], selection["held_out"], strict=True))
     shown = ", ".join(f"{n}: {show_number(float(error))}" for n, error in pairs)
@@ -133,8 +132,7 @@ def _chart_starts(model: TableModel) -> dict[str, Any]:
         "and dashed."
     )
     chart = draw_starts(model.estimator_.restarts_[:MAX_STARTS])
-    title = "Loss of the starts"
-    return {"svg": to_inline_svg(chart, "starts", title, caption), "words": caption}
+    return {"svg": to_inline_svg(chart, "starts", "Loss of the starts", caption), "words": caption}
 
 
 def _list_history(history: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from markupsafe import Markup
 
@@ -34,9 +34,7 @@ from leaflearn.report.origin import Origin, describe_origin
 from leaflearn.report.rendering import isolate, render
 from leaflearn.report.training_rows import find_background, read_training_rows
 from leaflearn.tabular.preparation import Preparation
-
-if TYPE_CHECKING:
-    from leaflearn.tabular.table_model import TableModel
+from leaflearn.tabular.table_model import TableModel
 
 N_CELLS = 4  # columns of an example
 
@@ -115,9 +113,8 @@ def render_report(
     rows = read_training_rows(model, frame, what) if frame is not None and has_columns else None
     on_stage("comparing the contexts")
     X = find_background(model, rows)
-    curves = []
-    if X is not None and has_columns:
-        curves = find_curves(model, X, None if rows is None else rows.frame)
+    table = None if rows is None else rows.frame
+    curves = find_curves(model, X, table) if X is not None and has_columns else []
     columns = _select_columns(model, [curve.column for curve in curves]) if has_columns else []
     if has_columns:
         examples = [] if rows is None else find_examples(model, rows, columns)

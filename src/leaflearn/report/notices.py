@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,9 +22,7 @@ from leaflearn.report.formatting import count, show_share
 from leaflearn.report.rendering import isolate
 from leaflearn.report.training_rows import TrainingRows
 from leaflearn.tabular.preparation import Preparation
-
-if TYPE_CHECKING:
-    from leaflearn.tabular.table_model import TableModel
+from leaflearn.tabular.table_model import TableModel
 
 MAX_COLUMNS, MAX_ROWS = 12, 20
 LONGEST_MESSAGE = 1000
@@ -72,10 +69,9 @@ def collect_notices(model: TableModel, rows: TrainingRows | None, advice: Advice
         message_from_json(message) if isinstance(message, str) else message
         for message in getattr(model, "warnings_", ())
     ]
-    messages = dict.fromkeys([*stored, *([] if rows is None else rows.warnings)])
     notices = [
         _from_message(message, model, advice)
-        for message in messages
+        for message in dict.fromkeys([*stored, *([] if rows is None else rows.warnings)])
         if not isinstance(message, ColumnsLeftOut)  # `_list_unused_columns` adds advice to it
     ]
     if not any(notice.about == "fit" for notice in notices):

@@ -6,16 +6,14 @@ import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from leaflearn.persistence.folder import LIBRARIES
 from leaflearn.report.advice import Advice
 from leaflearn.report.formatting import count
 from leaflearn.report.rendering import isolate, plain
 from leaflearn.report.training_rows import TrainingRows
-
-if TYPE_CHECKING:
-    from leaflearn.tabular.table_model import TableModel
+from leaflearn.tabular.table_model import TableModel
 
 LONGEST_CODE = 2000  # characters that are shown
 
@@ -61,10 +59,6 @@ def describe_origin(
     ("TableModel(target='effect', random_state=0).fit(table)", '40 training rows')
     """
     here = {"python": platform.python_version(), **{name: version(name) for name in LIBRARIES}}
-    libraries = [
-        [isolate(name), isolate(origin.library.get(name, "unknown")), here.get(name, "none")]
-        for name in dict.fromkeys([*here, *origin.library])
-    ]
     return {
         "fit": plain(advice.fit, LONGEST_CODE),
         "to_fill_in": advice.fill_in_fit,
@@ -74,5 +68,8 @@ def describe_origin(
         "n_rows": count(len(model.estimator_.outliers_), "training row"),
         "fingerprint": model.estimator_.fingerprint_,
         "is_same": None if rows is None else rows.is_same,
-        "libraries": libraries,
+        "libraries": [
+            [isolate(name), isolate(origin.library.get(name, "unknown")), here.get(name, "none")]
+            for name in dict.fromkeys([*here, *origin.library])
+        ],
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +13,7 @@ from leaflearn.messages import Message, TableWarning
 from leaflearn.tabular.preparation import Preparation
 from leaflearn.tabular.reading import find_column, to_frame
 from leaflearn.tabular.rows import keep_rows_with_group, keep_rows_with_target, name_groups
-
-if TYPE_CHECKING:
-    from leaflearn.tabular.table_model import TableModel
+from leaflearn.tabular.table_model import TableModel
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,8 +75,7 @@ def read_training_rows(model: TableModel, frame: Any, what: str = "the table") -
     groups, y = name_groups(rows, model.group), model.target_.read(rows[model.target])
     given = [warning.message for warning in caught]
     messages = [m for w in given if isinstance(w, TableWarning) for m in w.messages]
-    is_same = _is_training_data(model, X, y, groups)
-    return TrainingRows(rows, groups, X, y, messages, is_same)
+    return TrainingRows(rows, groups, X, y, messages, _is_training_data(model, X, y, groups))
 
 
 def find_background(model: TableModel, rows: TrainingRows | None) -> NDArray[Any] | None:

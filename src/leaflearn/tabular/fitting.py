@@ -164,8 +164,7 @@ def _make_estimator(
     of_items: bool,
     callbacks: Sequence[Callback],
 ) -> LeafClassifier | LeafRegressor:
-    kind = LeafClassifier if target.is_label else LeafRegressor
-    return kind(
+    return (LeafClassifier if target.is_label else LeafRegressor)(
         options.contexts,
         local_model=make_named(local_model, target.is_label, of_items),
         random_state=options.random_state,

@@ -320,8 +320,7 @@ def _measure_context(
 def _count_and_sum(group: Rows, *losses: Floats) -> tuple[Floats, ...]:
     """The number of rows of each group, and the sums of their losses, (m,) each."""
     _, number = np.unique(group, return_inverse=True)
-    sums = sum_by_group(np.stack((np.ones(len(group)), *losses), 1), number)
-    return tuple(sums.T)
+    return tuple(sum_by_group(np.stack((np.ones(len(group)), *losses), 1), number).T)
 
 
 def _error(losses: Floats, is_rate: bool) -> float:
@@ -345,16 +344,15 @@ def read_errors(saved: Mapping[str, Any] | None) -> HeldOutErrors | None:
 
 def _check(saved: Mapping[str, Any]) -> dict[str, Any]:
     """Check that errors are numbers; JSON has lists in place of pairs."""
-    checked: dict[str, Any] = {}
-    for name, value in saved.items():
-        if name.endswith("_interval"):
-            checked[name] = None if value is None else (_number(value[0]), _number(value[1]))
-        else:
-            checked[name] = value if name in ("metric", "by_context") else _number(value)
-    return checked
+    return {
+        name: value if name in ("metric", "by_context") else _number(value, name)
+        for name, value in saved.items()
+    }
 
 
-def _number(value: Any) -> Any:
+def _number(value: Any, name: str = "") -> Any:
+    if name.endswith("_interval"):
+        return None if value is None else (_number(value[0]), _number(value[1]))
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError("an error is a number")
     return value

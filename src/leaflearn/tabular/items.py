@@ -109,8 +109,7 @@ def find_item_columns(
     )
     if informative:
         if need_features:
-            message = MayNameItems(column.name, tuple(informative))
-            warnings.warn(TableWarning(message), stacklevel=2)
+            warnings.warn(TableWarning(MayNameItems(column.name, tuple(informative))), stacklevel=2)
         return []
     if need_features:
         return [column, *(Column(name, "nothing", OF_ANSWERS) for name in of_answers)]
@@ -293,8 +292,7 @@ def _choose_values(cells: Any) -> tuple[str, ...]:
     values, counts = np.unique([text for text in read_texts(cells) if text], return_counts=True)
     most = min(limits.max_items, max(limits.max_values, limits.max_item_cells // len(cells)))
     if len(values) > most:
-        message = TooManyItems(str(cells.name), len(values), most)
-        warnings.warn(TableWarning(message), stacklevel=2)
+        warnings.warn(TableWarning(TooManyItems(str(cells.name), len(values), most)), stacklevel=2)
     return tuple(np.sort(values[np.argsort(-counts, kind="stable")[:most]]).tolist())
 
 

@@ -156,9 +156,7 @@ def _warn_about_uncertain(identified: Any) -> None:
     is_uncertain = (
         identified["probability"].to_numpy() < diagnostic_settings.DIAGNOSTICS.sure_probability
     ) & ~is_new
-    if is_uncertain.any():
-        groups = tuple(map(str, identified["group"][is_uncertain]))
-        warnings.warn(TableWarning(UncertainContexts(groups)), stacklevel=2)
-    if is_new.any():
-        groups = tuple(map(str, identified["group"][is_new]))
-        warnings.warn(TableWarning(UnknownContexts(groups)), stacklevel=2)
+    for kind, rows in ((UncertainContexts, is_uncertain), (UnknownContexts, is_new)):
+        if rows.any():
+            groups = tuple(map(str, identified["group"][rows]))
+            warnings.warn(TableWarning(kind(groups)), stacklevel=2)

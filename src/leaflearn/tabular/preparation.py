@@ -122,8 +122,7 @@ class Preparation:
         features, most = fitted(frame)[:, others], settings.TABLES.max_features
         chosen = others[choose_features(features, y, group, most)]
         if len(chosen) < len(others):
-            message = TooManyFeatures(len(others), len(chosen))
-            warnings.warn(TableWarning(message), stacklevel=2)
+            warnings.warn(TableWarning(TooManyFeatures(len(others), len(chosen))), stacklevel=2)
         return fitted.narrowed(frame, np.union1d(chosen, np.flatnonzero(fitted.is_item)), seed)
 
     def narrowed(self, frame: Any, kept: NDArray[np.intp], seed: int) -> Preparation:
@@ -207,8 +206,7 @@ class Preparation:
             parts["number"] = make_pipeline(
                 SimpleImputer(strategy="median", keep_empty_features=True), StandardScaler()
             ).fit(numbers)
-        missing_share = np.isnan(numbers).mean(0)
-        places = np.flatnonzero(missing_share >= settings.TABLES.min_missing_share)
+        places = np.flatnonzero(np.isnan(numbers).mean(0) >= settings.TABLES.min_missing_share)
         if len(places):
             parts[INDICATOR] = MissingIndicator(features="all").fit(numbers[:, places])
             parts[WITH_INDICATOR] = places
@@ -236,22 +234,22 @@ class Preparation:
     def _all_names(self) -> list[tuple[str, str]]:
         """The column and the name of each feature, in the order of `_all_features`."""
         numbers, categories = self._of_kind("number", "date"), self._of_kind("category")
-        names = [(column.name, column.name) for column in numbers]
-        names += [
-            (numbers[i].name, f"{numbers[i].name} is missing")
-            for i in self.parts.get(WITH_INDICATOR, [])
-        ]
-        names += [
-            (column.name, f"{column.name} = {value}" if value else f"{column.name} is missing")
-            for column in categories
-            for value in column.values
-        ]
-        for column, part in zip(self._of_kind("text"), self.parts["text"], strict=True):
-            names += [
+        texts = zip(self._of_kind("text"), self.parts["text"], strict=True)
+        with_indicator = [numbers[i].name for i in self.parts.get(WITH_INDICATOR, [])]
+        return [
+            *((column.name, column.name) for column in numbers),
+            *((name, f"{name} is missing") for name in with_indicator),
+            *(
+                (column.name, f"{column.name} = {value}" if value else f"{column.name} is missing")
+                for column in categories
+                for value in column.values
+            ),
+            *(
                 (column.name, f"{column.name}, direction {i + 1}")
+                for column, part in texts
                 for i in range(part[-1].n_components)
-            ]
-        return names
+            ),
+        ]
 
     def _numbers(self, frame: Any) -> Floats:
         return read_columns(frame, self._of_kind("number", "date"))

@@ -135,9 +135,7 @@ There are: 'site', 'rating'.
     names = list(names)
     if name in names:
         return name
-    lower: dict[str, str] = {}
-    for each in names:
-        lower.setdefault(each.lower(), each)
+    lower = {each.lower(): each for each in reversed(names)}  # the first of equals counts
     near = [lower[match] for match in get_close_matches(name.lower(), lower, n=2)]
     hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else "."
     raise ValueError(f"There is no column {name!r} in {what}{hint} There are: {list_names(names)}.")

@@ -98,8 +98,7 @@ def keep_rows_with_group(frame: Any, group: str | None, what: str) -> Any:
     if not is_present.any():
         raise ValueError(f"The group {group!r} is missing in every row of {what}.")
     if not is_present.all():
-        first_row = row_of(cells[~is_present], 0)
-        message = GroupMissing(group, int((~is_present).sum()), first_row)
+        message = GroupMissing(group, int((~is_present).sum()), row_of(cells[~is_present], 0))
         warnings.warn(TableWarning(message), stacklevel=2)
     return frame[is_present]
 

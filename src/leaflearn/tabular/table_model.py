@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Self
 
@@ -163,8 +164,7 @@ class TableModel:
             The fitted model.
         """
         with log_warnings() as self.warnings_:
-            fitted = fit_table(self, frame, what, on_stage, callbacks)
-            self._set_fitted(fitted, self.warnings_)
+            self._set_fitted(fit_table(self, frame, what, on_stage, callbacks), self.warnings_)
         return self
 
     def identify(self, frame: Any, what: str = "the table", images: Path | None = None) -> Any:
@@ -330,13 +330,8 @@ class TableModel:
         return model
 
     def _set_fitted(self, fitted: FittedTable, messages: list[Message]) -> None:
-        self.estimator_ = fitted.estimator
-        self.preparation_ = fitted.preparation
-        self.target_ = fitted.target
-        self.local_model_ = fitted.local_model
-        self.errors_ = fitted.errors
-        self.group_sizes_ = fitted.group_sizes
-        self.n_rows_ = fitted.n_rows
+        for field in fields(fitted):
+            setattr(self, f"{field.name}_", getattr(fitted, field.name))
         self.warnings_ = messages
 
     def add_earlier_warnings(self, messages: Sequence[Message]) -> None:

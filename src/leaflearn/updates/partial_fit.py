@@ -113,8 +113,7 @@ def _receive(
     """Number all groups, and score the new rows under the known contexts."""
     buffer = stored_rows(state)
     unknown = labels[find_groups(labels, known) < 0]
-    everything = _join_labels(known, unknown)
-    groups, number = encode_groups(everything, len(known) + len(unknown))
+    groups, number = encode_groups(_join_labels(known, unknown), len(known) + len(unknown))
     place, old = find_groups(labels, groups), number[: len(known)]
     m = len(groups)
     new_rows = replace(rows, group=place[rows.group])
@@ -193,8 +192,7 @@ def _split(part: GroupedData, random_state: np.random.RandomState) -> Ints:
         start = find_start(x, part.y, part.group, None, part.n_classes, seed)
     except (torch.linalg.LinAlgError, ValueError):
         return one
-    n_rows = np.bincount(start.contexts[part.group])
-    is_large = n_rows.min() >= settings.UPDATES.min_new_rows
+    is_large = np.bincount(start.contexts[part.group]).min() >= settings.UPDATES.min_new_rows
     return start.contexts if start.is_trusted and is_large else one
 
 

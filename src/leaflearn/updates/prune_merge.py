@@ -100,11 +100,9 @@ def _merge_one(
 
 def _drop_rarely_used(state: FittedState, min_usage: float | str) -> FittedState:
     """Remove contexts one after the other, the least used first; their groups go to the others."""
+    share = settings.UPDATES.min_usage_share
     while state.n_contexts > 1:
-        if isinstance(min_usage, str):
-            limit = settings.UPDATES.min_usage_share / state.n_contexts
-        else:
-            limit = min_usage
+        limit = share / state.n_contexts if isinstance(min_usage, str) else min_usage
         usage = state.usage
         least = int(state.n_contexts - 1 - usage[::-1].argmin())  # the last of equals
         if usage[least] >= limit and usage[least] > 0:
@@ -131,16 +129,14 @@ def _best_smaller(
     before = state.contexts[numbers]
     tuned = fine_tune(parameters, candidates, data, random_state, until)
     counts = [each.count(data) for each in tuned]
-    errors = np.nan_to_num([count.error for count in counts], nan=np.inf)
-    best = int(np.argmin(errors))
+    best = int(np.argmin(np.nan_to_num([count.error for count in counts], nan=np.inf)))
     if not always:
         present = [Candidate(state.local_models, before)]
         (control,) = fine_tune(parameters, present, data, random_state, until)
         if is_better(control.count(data), counts[best]):
             return None
     lost = gone[best]
-    means = mean_by_group(tuned[best].losses, data, parameters.trim)
-    moved = means.argmin(1)[before == lost]
+    moved = mean_by_group(tuned[best].losses, data, parameters.trim).argmin(1)[before == lost]
     # Groups outside the replay buffer follow the majority of those inside.
     heir = int(np.bincount(moved, minlength=state.n_contexts - 1).argmax())
     smaller = state.without(lost, into=heir + (heir >= lost) if len(moved) else None)
@@ -168,8 +164,7 @@ def with_fine_tuned(
     n_changed, n_now = np.sum(was != now, 0), np.maximum(np.sum(now, 0), 1)
     has_changed = n_changed > TRAINING.max_changed * n_now  #                   (K,)
     scores = state.scores.copy()
-    sums = means[:, has_changed] * state.sizes[numbers, None]
-    scores[np.ix_(numbers, has_changed)] = sums
+    scores[np.ix_(numbers, has_changed)] = means[:, has_changed] * state.sizes[numbers, None]
     chosen = np.arange(K) + K * has_changed
     local_models = state.local_models.joined(tuned.local_models).reordered(chosen)
     return replace(state, local_models=local_models, scores=scores)

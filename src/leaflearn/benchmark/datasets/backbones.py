@@ -97,9 +97,8 @@ def compute_features(
         )
     chosen = BACKBONES[backbone]
     weights = chosen.weights()
-    key = f"{name}-{backbone}-{chosen.size}px-{_checksum(weights)}"
     made = prepare(
-        key,
+        f"{name}-{backbone}-{chosen.size}px-{_checksum(weights)}",
         sources,
         lambda into: _compute(images, chosen, chosen.build(weights), into / FILE),
         version=VERSION,
@@ -198,10 +197,9 @@ def _build_efficientnet_lite0(weights: Path) -> Network:
         scaled = functional.interpolate(
             images.float(), size=(size, size), mode="bilinear", align_corners=False
         )
-        maps = network.extract_features(
+        averages: torch.Tensor = network.extract_features(
             ((scaled - 127) / 128).contiguous(memory_format=torch.channels_last)
-        )
-        averages: torch.Tensor = maps.mean(dim=(2, 3))  #                       (n, 1280)
+        ).mean(dim=(2, 3))  #                       (n, 1280)
         return averages
 
     return run

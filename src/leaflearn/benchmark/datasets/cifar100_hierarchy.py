@@ -115,8 +115,7 @@ def cifar100_hierarchy(inputs: str = "features", backbone: str = "efficientnet-l
     domains, first = [], 0
     for d, (name, (_, n_labels)) in enumerate(LEVELS.items()):
         train = Examples(train_x, first + train_labels[:, d])
-        test = Examples(test_x, first + test_labels[:, d])
-        domains.append(Domain(name, train, test))
+        domains.append(Domain(name, train, Examples(test_x, first + test_labels[:, d])))
         first += n_labels  # the classes follow the superclasses
     return DomainSet(
         "cifar100-hierarchy", tuple(domains), n_groups=25_000, group_size=2, classes=classes
@@ -180,11 +179,10 @@ def _part_files(folder: Path) -> list[Path]:
 
 def _read_part(path: Path) -> LabelledImages:
     pixels, labels = (_read_pickled if _is_pickled(path.parent) else _read_binary)(path)
-    n_labels = [n for _, n in LEVELS.values()]
     if (
         labels.shape != (len(pixels), len(LEVELS))
         or (labels < 0).any()
-        or (labels >= n_labels).any()
+        or (labels >= [n for _, n in LEVELS.values()]).any()
     ):
         raise _wrong(path)
     return LabelledImages(pixels.reshape(-1, 3, SIDE, SIDE), labels.astype(np.int64))

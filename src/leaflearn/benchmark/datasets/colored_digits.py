@@ -122,13 +122,11 @@ def digits_opposite() -> DomainSet:
     >>> domains.names, domains.shares_inputs
     (('even', 'odd'), False)
     """
-    digit = colored_digits().domains[0]
-    halves = [_halve(table) for table in _tables(digit)]
+    halves = [_halve(table) for table in _tables(colored_digits().domains[0])]
     even = Domain("even", *(Examples(half[0].x, 1 - half[0].y % 2) for half in halves))
-    odd = Domain("odd", *(Examples(half[1].x, half[1].y % 2) for half in halves))
     return DomainSet(
         "digits-opposite (stand-in)",
-        (even, odd),
+        (even, Domain("odd", *(Examples(half[1].x, half[1].y % 2) for half in halves))),
         n_groups=60,
         group_size=20,
         classes=("dislike", "like"),

@@ -124,10 +124,8 @@ def errors_by(result: dict[str, Any], protocol: str) -> list[float] | None:
     >>> errors_by(result, "best"), errors_by(result, "pruned"), errors_by(result, "adapted")
     ([0.1, 0.2], [0.1, 0.3], None)
     """
-    if protocol == "pruned":
-        errors = result.get("pruned", {}).get("best")
-    else:
-        errors = result.get("errors", {}).get(protocol)
+    section, name = ("pruned", "best") if protocol == "pruned" else ("errors", protocol)
+    errors = result.get(section, {}).get(name)
     return list(errors) if errors is not None else None
 
 

@@ -120,7 +120,9 @@ def curves(trained: Trained) -> dict[str, Any]:
     domains, method = trained.sampler.domains, trained.method
     grid = _grid(domains)
     if hasattr(method, "adapt"):
-        found = np.stack([_adapt(method, domain.train, grid, trained.seed) for domain in domains])
+        seed, x = trained.seed, as_inputs(grid)
+        each = [_adapt(method, d, x, np.random.default_rng(seed), is_class=False) for d in domains]
+        found = np.stack(each)[:, :, 0]
     else:
         found = method.predict_each(as_inputs(grid)).numpy()[:, :, 0].T
     return {"x": _round(grid[:, 0]), "curves": [_round(curve) for curve in found]}
@@ -185,10 +187,9 @@ def features(trained: Trained, n_rows: int = 600) -> dict[str, Any]:
             hidden = network[:-1](x).numpy()
         plane = TSNE(2, init="pca", random_state=0).fit_transform(hidden)
         points.append(np.round(plane, 2).tolist())
-    labels = {domain.name: np.asarray(domain.test.y[:n_rows]).tolist() for domain in domains}
     return {
         "points": points,
-        "labels": labels,
+        "labels": {domain.name: np.asarray(domain.test.y[:n_rows]).tolist() for domain in domains},
         "classes": list(domains.classes or ()),
         "errors": _round(_errors_of_each(trained)),
     }
@@ -236,10 +237,11 @@ def _usage(trained: Trained) -> Array:
 
 def _errors_of_each(trained: Trained) -> Array:
     """The error of each local model in each domain, (K, n_domains)."""
-    found = []
-    for domain in trained.sampler.domains:
-        predictions = trained.method.predict_each(_test_inputs(domain)).numpy()
-        found.append(error_rate(predictions.argmax(-1), np.asarray(domain.test.y)))
+    predict = trained.method.predict_each
+    found = [
+        error_rate(predict(_test_inputs(domain)).numpy().argmax(-1), np.asarray(domain.test.y))
+        for domain in trained.sampler.domains
+    ]
     return np.stack(found, axis=1)
 
 
@@ -258,22 +260,21 @@ def _adapted_error(method: Any, domain: Domain, is_class: bool, random_state: in
     generator, error = np.random.default_rng(random_state), error_rate if is_class else rmse
     found = []
     for _ in range(settings.MEASURES.n_adaptations):
-        support = domain.train.draw(settings.MEASURES.adaptation_rows, generator)
-        predict = method.adapt(
-            as_inputs(np.asarray(support.x[:])), as_targets(np.asarray(support.y), is_class)
-        )
-        predictions: Tensor = predict(_test_inputs(domain))
-        decided = _decide(predictions.numpy()[:, None], is_class)
+        predictions = _adapt(method, domain, _test_inputs(domain), generator, is_class)
+        decided = _decide(predictions[:, None], is_class)
         found.append(float(error(decided, _truth(domain, is_class))[0]))
     return float(np.mean(found))
 
 
-def _adapt(method: Any, source: Any, grid: Array, seed: int) -> Array:
-    support = source.draw(settings.MEASURES.adaptation_rows, np.random.default_rng(seed))
+def _adapt(
+    method: Any, domain: Domain, x: Tensor, generator: np.random.Generator, is_class: bool
+) -> Array:
+    """Predictions for `x` after the method is fine-tuned on some rows of the domain."""
+    support = domain.train.draw(settings.MEASURES.adaptation_rows, generator)
     predict = method.adapt(
-        as_inputs(np.asarray(support.x[:])), as_targets(np.asarray(support.y), is_class=False)
+        as_inputs(np.asarray(support.x[:])), as_targets(np.asarray(support.y), is_class)
     )
-    return np.asarray(predict(as_inputs(grid)).numpy()[:, 0])
+    return np.asarray(predict(x).numpy())
 
 
 def _grid(domains: DomainSet) -> Array:

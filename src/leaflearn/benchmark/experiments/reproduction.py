@@ -113,13 +113,14 @@ def missing_runs(specs: Sequence[Spec], root: Path, n_seeds: int | None = None) 
 
 def finished_runs(spec: Spec, root: Path) -> Iterator[tuple[Run, RunRecord]]:
     """The finished runs of an experiment, over any number of seeds."""
+    n_planned = int(spec.at_scale.get("n_seeds", spec.content.get("n_seeds", 1)))
     for run in spec.runs(1):
         for seed in range(MAX_SEEDS):
             this = Run(run.method, run.setting, {**run.settings, "seed": seed})
             record = RunRecord(root, this)
             if record.is_done:
                 yield this, record
-            elif seed >= _planned(spec):
+            elif seed >= n_planned:
                 break
 
 
@@ -138,7 +139,3 @@ def learning_hours(specs: Sequence[Spec], root: Path) -> float:
         for run, record in finished_runs(spec, root)
     }
     return sum(seconds.values()) / 3600
-
-
-def _planned(spec: Spec) -> int:
-    return int(spec.at_scale.get("n_seeds", spec.content.get("n_seeds", 1)))

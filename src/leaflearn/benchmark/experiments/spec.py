@@ -172,14 +172,12 @@ class Spec:
         files = DATASETS[run.settings["dataset"]["name"]].files
         return is_optional and files is not None and bool(missing(files))
 
-    def _setting_at_scale(self, name: str) -> Settings:
-        return dict(self.at_scale.get("setting", {}).get(name, {}))
-
     def _resolve(self, setting: dict[str, Any], method: str) -> Settings:
         settings: Settings = {"method": {"name": method}}
+        at_scale = self.at_scale.get("setting", {}).get(setting["name"], {})
         for content, of_setting in (
             (self.content, setting.get("run", {})),
-            (self.at_scale, self._setting_at_scale(setting["name"])),
+            (self.at_scale, at_scale),
         ):
             for layer in (
                 content.get("run", {}),

@@ -113,9 +113,8 @@ def _draw_curves(spec: Spec, finished: list[tuple[Run, Result]]) -> dict[str, by
 def _functions(run: Run) -> tuple[Any, Any, tuple[str, ...]]:
     """The test inputs (G,), the values of the functions there (D, G), and their names."""
     domains = make_domains(run.settings["dataset"])
-    x = np.asarray(domains.domains[0].test.x)[:, 0]
     return (
-        x,
+        np.asarray(domains.domains[0].test.x)[:, 0],
         np.stack([np.asarray(domain.test.y).ravel() for domain in domains]),
         tuple(domains.names),
     )
@@ -170,10 +169,9 @@ def _draw_features(spec: Spec, finished: list[tuple[Run, Result]]) -> dict[str, 
     for run, result in finished:
         features = result["features"]
         labels = {domain: features["labels"][domain] for domain in result["domains"]}
-        points = [np.asarray(of_model) for of_model in features["points"]]
         figure = plot_features(
             display_name(run.method),
-            points,
+            [np.asarray(of_model) for of_model in features["points"]],
             labels,
             features["classes"],
             _name_models(features, result["domains"]),

@@ -333,10 +333,9 @@ def _draw_truth(axes: Axes, x: Array, functions: Array) -> None:
 
 def _choose_colors(x: Array, functions: Array, panel: FunctionPanel) -> list[str]:
     idle = panel.is_idle or (False,) * len(panel.curves)
-    found = find_domains(x, functions, panel)
     return [
         INK if is_idle else color_of(d) if d >= 0 else NO_FUNCTION
-        for d, is_idle in zip(found, idle, strict=True)
+        for d, is_idle in zip(find_domains(x, functions, panel), idle, strict=True)
     ]
 
 
@@ -380,13 +379,12 @@ def _draw_moment(axes: Axes, moment: Moment, training: TrainingMoments) -> None:
     for k, (curve, above) in enumerate(
         zip(moment.curves, _count_covered(moment.curves, training.limits), strict=True)
     ):
-        dashes = (0, (4, 4 * (1 + above))) if above else "-"
         axes.plot(
             moment.x,
             curve,
             color=color_of(training.domains[k]),
             linewidth=1.4,
-            linestyle=dashes,
+            linestyle=(0, (4, 4 * (1 + above))) if above else "-",
             zorder=2,
         )
     _draw_points(axes, moment, training)

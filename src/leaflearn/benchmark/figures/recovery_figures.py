@@ -57,13 +57,21 @@ def draw_rates(summary: Sequence[Summary]) -> Figure:
     ['rare\\none function 8 times as frequent']
     """
     about = {name: task.about for name, task in TASKS.items()}
-    rates = []
-    for s in summary:
-        count = f"{s.successes} of {s.runs}"
-        rates.append(
-            Rate(s.task, s.rule, s.rate, s.low, s.high, s.bar, count, about.get(s.task, ""))
-        )
-    return plot_rates(rates)
+    return plot_rates(
+        [
+            Rate(
+                line.task,
+                line.rule,
+                line.rate,
+                line.low,
+                line.high,
+                line.bar,
+                f"{line.successes} of {line.runs}",
+                about.get(line.task, ""),
+            )
+            for line in summary
+        ]
+    )
 
 
 def draw_tasks(records: Sequence[dict[str, Any]]) -> Figure:
@@ -376,10 +384,9 @@ def _task_panel(name: str, records: Sequence[dict[str, Any]]) -> TaskPanel:
     if contexts is None or len(contexts) != n_groups:  # a record of an earlier version of the task
         return TaskPanel(name, f"{n_groups:,} groups, seed {seed}", task.make(seed), sample)
     percent = 100 * allocation_agreement(contexts, truth.domain)
-    words = f"{percent:.3g} % of {n_groups:,} groups right, seed {seed}"
     return TaskPanel(
         name,
-        words,
+        f"{percent:.3g} % of {n_groups:,} groups right, seed {seed}",
         task.make(seed),
         sample,
         match_contexts(contexts, truth.domain)[np.asarray(contexts)],

@@ -67,10 +67,6 @@ def draw_sheet(data: DomainSet, seed: int = 0) -> Figure:
     return _draw_clouds(data, generator)
 
 
-def _share_inputs(data: DomainSet) -> bool:
-    return all(domain.test.x is data.domains[0].test.x for domain in data)
-
-
 # The heading: the name, and a line for each domain, which is also the legend of its colour
 
 
@@ -86,14 +82,13 @@ def _write_heading(figure: Figure, data: DomainSet) -> None:
     ]
     for i, (text, color, size) in enumerate(lines):
         y = 1 - (MARGIN + 0.28 * i + (0.06 if i else 0)) / height
-        weight = "normal" if i else "bold"
         figure.text(
             MARGIN / width,
             y,
             text,
             color=color,
             fontsize=size,
-            weight=weight,
+            weight="normal" if i else "bold",
             va="top",
             parse_math=False,
         )
@@ -108,7 +103,8 @@ def _describe(domain: Domain) -> str:
 
 
 def _draw_images(data: DomainSet, classes: Sequence[str], generator: np.random.Generator) -> Figure:
-    together, everyone = _share_inputs(data), [*range(len(data))]
+    together = all(domain.test.x is data.domains[0].test.x for domain in data)
+    everyone = [*range(len(data))]
     # blocks of domains with the same test examples
     blocks = [everyone] if together else [[domain] for domain in everyone]
     n_rows = max(1, N_ROWS // len(blocks))

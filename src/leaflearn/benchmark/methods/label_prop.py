@@ -224,8 +224,7 @@ def _graph(seen: Array, n_neighbors: int, gamma: float) -> sparse.csr_matrix:
     # the cosine, from the distance
     edges.data = np.maximum(1 - edges.data**2 / 2, 0.0) ** gamma
     edges = edges + edges.T
-    degree = np.asarray(edges.sum(axis=1)).ravel()
-    scale = sparse.diags(1 / np.sqrt(np.maximum(degree, 1e-12)))
+    scale = sparse.diags(1 / np.sqrt(np.maximum(np.asarray(edges.sum(axis=1)).ravel(), 1e-12)))
     return scale @ edges @ scale
 
 

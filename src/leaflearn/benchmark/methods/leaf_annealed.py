@@ -87,13 +87,12 @@ class LeafAnnealed(Leaf):
         self.temperature = (
             settings.LEAF_ANNEALED.temperature_scale * self.loss.of_best_constant(first.y) or 1.0
         )
-        n_classes = self.problem.n_outputs if self.problem.is_classification else 0
         self.start: Start = find_start(
             first.x.numpy(),
             first.y.numpy(),
             first.group.numpy(),
             len(self.models.modules()),
-            n_classes,
+            self.problem.n_outputs if self.problem.is_classification else 0,
             self.problem.seed,
         )
         used = (

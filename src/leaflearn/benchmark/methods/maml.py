@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -57,8 +57,7 @@ class MAML(Method):
 
     # the paper's classification groups are single rows
     claims = frozenset({"regression"})
-    paper_group_size: ClassVar[int] = 4
-    paper_steps: ClassVar[int] = 20_000
+    # In the paper: groups of 4 rows, and 20,000 steps.
 
     def __init__(
         self,
@@ -194,8 +193,7 @@ def halve(batches: Batches) -> Halves:
             "draw larger groups (the paper: group_size=4)."
         )
     rows = torch.argsort(batches.group, stable=True)
-    place = _places(batches.group[rows], sizes)
-    is_support = place < sizes[batches.group[rows]] // 2
+    is_support = _places(batches.group[rows], sizes) < sizes[batches.group[rows]] // 2
     return Halves(rows[is_support], rows[~is_support])
 
 

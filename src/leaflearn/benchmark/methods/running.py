@@ -38,10 +38,9 @@ def describe(
     """
     domains: DomainSet = sampler.domains
     is_classification = domains.classes is not None
-    n_outputs = len(domains.classes) if domains.classes is not None else _count_outputs(domains)
     return Problem(
         domains.input_shape,
-        n_outputs,
+        len(domains.classes) if domains.classes is not None else _count_outputs(domains),
         is_classification,
         len(domains),
         n_epochs * len(sampler),
@@ -116,13 +115,12 @@ def _peek(sampler: BilevelSampler, n_rows: int) -> Batches:
         if sum(len(part.x) for part in parts) >= n_rows:
             break
     starts = np.cumsum([0] + [part.n_groups for part in parts])
-    group = torch.cat(
-        [part.group + int(start) for part, start in zip(parts, starts[:-1], strict=True)]
-    )
     return Batches(
         torch.cat([part.x for part in parts]),
         torch.cat([part.y for part in parts]),
-        group,
+        torch.cat(
+            [part.group + int(start) for part, start in zip(parts, starts[:-1], strict=True)]
+        ),
         n_groups=int(starts[-1]),
     )
 

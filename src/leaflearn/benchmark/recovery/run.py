@@ -75,7 +75,8 @@ def run(
         **({"n_contexts": "auto"} if n_contexts == "auto" else {}),
     }
     if rule == "oracle":
-        settings |= _oracle_settings(data, truth)
+        contexts = Given(torch.as_tensor(truth.domain))
+        settings |= {"n_contexts": len(data), "allocation": contexts}
     estimator = (LeafRegressor if data.classes is None else LeafClassifier)(
         random_state=seed, **settings
     )
@@ -92,10 +93,6 @@ def run(
         "n_contexts_found": int(estimator.n_contexts_),
     }
     return record | ({"contexts": estimator.contexts_.tolist()} if keep_contexts else {})
-
-
-def _oracle_settings(data: DomainSet, truth: Truth) -> dict[str, Any]:
-    return {"n_contexts": len(data), "allocation": Given(torch.as_tensor(truth.domain))}
 
 
 def _fit(
@@ -121,18 +118,16 @@ def _fit(
 def _measure(
     estimator: LeafRegressor | LeafClassifier, task: Task, data: DomainSet, truth: Truth
 ) -> Record:
-    error = rmse if data.classes is None else error_rate
-    errors = []
-    for domain in data:
-        x = np.asarray(domain.test.x).reshape(len(domain.test), -1)
-        errors.append(error(estimator.predict_each(x), domain.test.y).min())
+    error, tests = rmse if data.classes is None else error_rate, [domain.test for domain in data]
+    inputs = [np.asarray(test.x).reshape(len(test), -1) for test in tests]
+    errors = [
+        error(estimator.predict_each(x), test.y).min()
+        for x, test in zip(inputs, tests, strict=True)
+    ]
     agreement = allocation_agreement(estimator.contexts_, truth.domain)
-    if task.groups_right:
-        recovered = agreement >= task.groups_right
-    else:
-        recovered = max(errors) < task.threshold
+    is_right = agreement >= task.groups_right if task.groups_right else max(errors) < task.threshold
     return {
-        "recovered": bool(recovered),
+        "recovered": bool(is_right),
         "errors": [round(float(e), 4) for e in errors],
         "agreement": round(agreement, 4),
     }
