@@ -269,7 +269,7 @@ def test_callbacks_hear_of_it():
 
     leaf = LeafRegressor(1, max_epochs=2, callbacks=[Stages()], random_state=0).fit(*lines([0] * 4))
     leaf.partial_fit(*lines([0] * 2, first=4))
-    assert Stages.heard == ["training", "training", "further", "further"]
+    assert Stages.heard == ["training", "training", "fine-tuning", "fine-tuning"]
 
 
 def test_a_clone_remembers_nothing(leaf):

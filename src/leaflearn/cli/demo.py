@@ -1,24 +1,24 @@
-"""`leaflearn demo`: what the library does, shown on two data sets with known contexts."""
+"""`leaflearn demo`: what the library does, shown on two data sets with known contexts.
+
+Slow imports are inside the functions, so that `leaflearn demo --help` is fast.
+"""
 
 from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from leaflearn.benchmark.comparison import Comparison, compare
-from leaflearn.benchmark.datasets import DATASETS
-from leaflearn.benchmark.stories import STORIES, describe_errors, make_section
 from leaflearn.cli._text import say_json
-from leaflearn.core.threads import one_thread
-from leaflearn.engines.progress import ProgressBar
-from leaflearn.persistence.atomic_files import make_folder, write_file
-from leaflearn.report.page import Section, render_page
+
+if TYPE_CHECKING:
+    from leaflearn.benchmark.comparison import Comparison
+    from leaflearn.report.page import Section
 
 QUICK: dict[str, Any] = {"n_groups": 60, "max_epochs": 3, "n_init": 1}  # runs, but learns nothing
 INTRODUCTION = (
@@ -59,6 +59,13 @@ def demo(output: Path, seed: int, as_json: bool, quick: bool) -> None:
     in one cloud of points and to digits that are labelled sometimes by shape and sometimes by
     colour. Writes images and a page that shows them.
     """
+    from leaflearn.benchmark.comparison import compare
+    from leaflearn.benchmark.datasets import DATASETS
+    from leaflearn.benchmark.stories import STORIES, make_section
+    from leaflearn.core.threads import one_thread
+    from leaflearn.engines.progress import ProgressBar
+    from leaflearn.persistence.atomic_files import make_folder
+
     began = time.perf_counter()
     make_folder(output)  # fail before the work, not after it
     console, progress = Console(quiet=as_json), Console(stderr=True)
@@ -112,6 +119,8 @@ def _show(console: Console, section: Section) -> None:
 
 
 def _as_json(result: Comparison) -> dict[str, Any]:
+    from leaflearn.benchmark.stories import describe_errors
+
     return {
         "error": "rmse" if result.data.classes is None else "error rate",
         "errors": {learner: describe_errors(result, learner) for learner in result.learners},
@@ -121,6 +130,9 @@ def _as_json(result: Comparison) -> dict[str, Any]:
 
 def _write(folder: Path, sections: list[Section], seed: int) -> list[Path]:
     """Write the images, then the page that shows them."""
+    from leaflearn.persistence.atomic_files import write_file
+    from leaflearn.report.page import render_page
+
     page = render_page(
         "leaflearn: how conflicting labels are separated",
         INTRODUCTION,

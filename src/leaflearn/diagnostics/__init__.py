@@ -1,1 +1,1 @@
-"""Diagnostics: checks of a fit, of new sources and of single probabilities, without the truth."""
+"""Diagnostics: checks of a fit without the truth, how many rows identify a context, bounds."""

@@ -105,7 +105,7 @@ def fit_by_gradient(
         init=describe_start(parameters, start, fit.kept_start),
         selection=describe_selection(start),
     )
-    return EngineResult(state, partial(_refit_quickly, local_models, factory, tensors, recipe))
+    return EngineResult(state, partial(_refit_on_rows, local_models, factory, tensors, recipe))
 
 
 # ---- the stages of a fit -------------------------------------------------------------------------
@@ -301,10 +301,10 @@ def refit_quickly(
         quick = replace(recipe, max_epochs=n_epochs, learning_rate=rate, callbacks=())
         generator = torch.Generator().manual_seed(seed)
         rule = Given(torch.as_tensor(contexts))
-        return train(models, data, loss, rule, quick, generator, "again").models.modules()
+        return train(models, data, loss, rule, quick, generator, "refit").models.modules()
 
 
-def _refit_quickly(
+def _refit_on_rows(
     like: NetworkModels,
     factory: Factory,
     data: GroupedExamples,
@@ -362,6 +362,6 @@ def fine_tune_networks(
         models = make_model_set(lambda: next(modules), shape, recipe.stacked, device)
         generator = torch.Generator().manual_seed(order_seed)
         rule = Given(torch.as_tensor(starts), until)
-        train(models, data, loss, rule, short, generator, "further")
+        train(models, data, loss, rule, short, generator, "fine-tuning")
     tuned = models.modules()
     return [tuned[i : i + shape[1]] for i in range(0, len(tuned), shape[1])]

@@ -148,11 +148,11 @@ def fit_by_refitting(
         init=describe_start(parameters, start, is_trusted),
         selection=describe_selection(start),
     )
-    quickly = partial(_refit_quickly, local_models, parameters.local_model, n_contexts, data)
+    quickly = partial(_refit_on_rows, local_models, parameters.local_model, n_contexts, data)
     return EngineResult(state, quickly)
 
 
-def _refit_quickly(
+def _refit_on_rows(
     like: RefittedModels,
     local_model: Any,
     n_contexts: int,

@@ -1,4 +1,4 @@
-"""The scikit-learn face of the method."""
+"""The scikit-learn interface of the method."""
 
 from leaflearn.estimators.classifier import LeafClassifier
 from leaflearn.estimators.identification import Identification

@@ -51,7 +51,7 @@ class StartParameters(Protocol):
 
 
 def initialize(
-    estimator: StartParameters, examples: GroupedData, random_state: np.random.RandomState
+    estimator: StartParameters, data: GroupedData, random_state: np.random.RandomState
 ) -> Start | None:
     """Find contexts before training, if the estimator needs them; else return None.
 
@@ -68,19 +68,19 @@ def initialize(
     """
     is_open = estimator.n_contexts == "auto"
     is_needed = is_open or uses_surrogate_start(estimator)
-    x = as_numbers(examples.X) if is_needed and estimator.n_contexts != 1 else None
+    x = as_numbers(data.X) if is_needed and estimator.n_contexts != 1 else None
     if x is None:
         return None
     n_contexts = None if is_open else int(estimator.n_contexts)
     seed = int(random_state.randint(2**31 - 1))
-    y, group, n_classes = examples.y, examples.group, examples.n_classes
-    items = find_items(examples.X, group)
+    y, group, n_classes = data.y, data.group, data.n_classes
+    items = find_items(data.X, group)
     if items is not None:
         return start_from_items(items, y, group, n_contexts, n_classes, seed)
     try:
         start = find_start(x, y, group, n_contexts, n_classes, seed, estimator.init == "seeded")
-        if examples.is_classifier and start.is_trusted:
-            start = _mark_wrong_labels(start, x, examples, seed)
+        if data.is_classifier and start.is_trusted:
+            start = _mark_wrong_labels(start, x, data, seed)
     except torch.linalg.LinAlgError:  # inputs of extreme size: the fit starts at random
         return None
     return start
@@ -184,18 +184,18 @@ def _start_from_search(surrogate: SmoothSurrogate, n_contexts: int | None) -> St
 
 
 def _mark_wrong_labels(
-    start: Start, x: NDArray[np.floating], examples: GroupedData, seed: int
+    start: Start, x: NDArray[np.floating], data: GroupedData, seed: int
 ) -> Start:
     """Mark labels that the rest of their context contradicts as outliers."""
-    if np.bincount(examples.group).max() == 1:  # a group keeps its last row
+    if np.bincount(data.group).max() == 1:  # a group keeps its last row
         return start
-    is_wrong = find_wrong_labels(x, examples.y, examples.group, start.contexts, seed)
+    is_wrong = find_wrong_labels(x, data.y, data.group, start.contexts, seed)
     is_outlier = is_wrong if start.is_outlier is None else is_wrong | start.is_outlier
     return replace(start, is_outlier=is_outlier)
 
 
 def find_label_blocks(
-    examples: GroupedData, n_contexts: int, start: Start | None, random_state: np.random.RandomState
+    data: GroupedData, n_contexts: int, start: Start | None, random_state: np.random.RandomState
 ) -> Start | None:
     """Contexts of single rows by their labels, whether the fit starts from them or not.
 
@@ -212,20 +212,20 @@ def find_label_blocks(
     >>> find_label_blocks(rows, 2, None, np.random.RandomState(0)).kind
     'labels'
     """
-    if not examples.is_classifier or n_contexts == 1 or np.bincount(examples.group).max() > 1:
+    if not data.is_classifier or n_contexts == 1 or np.bincount(data.group).max() > 1:
         return None
     if start is None:
-        x, seed = as_numbers(examples.X), int(random_state.randint(2**31 - 1))
+        x, seed = as_numbers(data.X), int(random_state.randint(2**31 - 1))
         if x is None:
             return None
         try:
-            start = find_start(x, examples.y, examples.group, n_contexts, examples.n_classes, seed)
+            start = find_start(x, data.y, data.group, n_contexts, data.n_classes, seed)
         except torch.linalg.LinAlgError:
             return None
     return start if start.kind == "labels" and start.is_trusted else None
 
 
-def make_surrogate(examples: GroupedData, random_state: np.random.RandomState) -> Surrogate | None:
+def make_surrogate(data: GroupedData, random_state: np.random.RandomState) -> Surrogate | None:
     """A surrogate of the data for the diagnostics of a fit; None if every group has one row.
 
     Examples
@@ -235,12 +235,12 @@ def make_surrogate(examples: GroupedData, random_state: np.random.RandomState) -
     >>> make_surrogate(rows, np.random.RandomState(0)) is None
     True
     """
-    y, group, n_classes = examples.y, examples.group, examples.n_classes
-    x = as_numbers(examples.X) if np.bincount(group).max() > 1 else None
+    y, group, n_classes = data.y, data.group, data.n_classes
+    x = as_numbers(data.X) if np.bincount(group).max() > 1 else None
     if x is None:
         return None
     seed = int(random_state.randint(2**31 - 1))
-    items = find_items(examples.X, group)
+    items = find_items(data.X, group)
     if items is not None:
         return ItemSurrogate.of(x, items, y, group, n_classes, seed)
     return SmoothSurrogate.of(x, y, group, n_classes, seed)

@@ -1,9 +1,9 @@
 """The interface of all methods: what they may see, and how they learn and predict.
 
-    prepare(problem)              create the models; the problem has shapes and sizes, but no
-    domains update(batches, oracle_info)  learn from one meta-batch; return a few numbers for the
-    records end_epoch()                   called after each pass over the data predict_each(x)
-    predictions of all contexts, (N, K, D); K is 1 for a single model
+    prepare(problem)              create the models; the problem has shapes and sizes, no domains
+    update(batches, oracle_info)  learn from one meta-batch; return a few numbers for the records
+    end_epoch()                   called after each pass over the data
+    predict_each(x)               predictions of all contexts, (N, K, D); K is 1 for a single model
 
 A method receives information about the domains only if it declares it in `sees`. To find all
 oracles, search for `sees`.
