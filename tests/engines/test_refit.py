@@ -192,9 +192,19 @@ def test_hard_refits_of_least_squares_never_raise_the_loss(seed):
     weight = np.random.default_rng(seed).uniform(0.5, 2, size=len(y))
     losses = []
     refit(
-        linear, x, y, group, SQUARED, Hard(), 4, out_of_fold=False, sample_weight=weight, n_init=3, rng=np.random.default_rng(seed),
+        linear,
+        x,
+        y,
+        group,
+        SQUARED,
+        Hard(),
+        4,
+        out_of_fold=False,
+        sample_weight=weight,
+        n_init=3,
+        rng=np.random.default_rng(seed),
         on_iteration=lambda start, row: losses.append((start, row["loss"])),
-    )  # fmt: skip
+    )
     for start in range(3):
         of_start = [loss for i, loss in losses if i == start]
         assert len(of_start) > 1
@@ -370,8 +380,9 @@ def test_non_finite_losses_are_refused_in_one_sentence():
 
     x, y, group, _ = lines(0, sizes=[4] * 10)
     text = (
-        "The loss became non-finite at iteration 1; the likely cause is a local model that predicts infinite or missing values for some "
-        "rows: check the scale of X and y, or regularise the local model."
+        "The loss became non-finite at iteration 1; the likely cause is a local model that predicts"
+        " infinite or missing values for some rows: check the scale of X and y, or regularise the"
+        " local model."
     )
     with pytest.raises(NonFiniteLossError, match=f"^{re.escape(text)}$"):
         refit(lambda seed: Broken(), x, y, group, SQUARED, Hard(), 2, rng=np.random.default_rng(0))

@@ -1,4 +1,7 @@
-"""What a local model learns from and is scored on, checked with small models that can be looked into."""
+"""What a local model learns from and is scored on.
+
+Checked with small models that can be looked into.
+"""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def test_a_pickled_estimator_answers_the_same(conflict, local_model):
     assert clone(leaf).get_params()["random_state"] == 0
 
 
-# ---- predict ----------------------------------------------------------------------------------------------------------------------------
+# ---- predict -------------------------------------------------------------------------------------
 
 
 def test_predict_takes_a_context_in_every_form(regressor, conflict):
@@ -132,11 +132,17 @@ REFUSED = {
     ),
     "not a number": (
         {"context": "first"},
-        "context has type <U5 and shape (), but an integer, one for each of the 2 rows, or an Identification was expected.",
+        (
+            "context has type <U5 and shape (), but an integer, one for each of the 2 rows, or an"
+            " Identification was expected."
+        ),
     ),
     "wrong length": (
         {"context": [0, 1, 0]},
-        "context has type int64 and shape (3,), but an integer, one for each of the 2 rows, or an Identification was expected.",
+        (
+            "context has type int64 and shape (3,), but an integer, one for each of the 2 rows, or"
+            " an Identification was expected."
+        ),
     ),
     "context and groups": (
         {"context": 0, "groups": [0, 1]},
@@ -174,7 +180,10 @@ def test_contexts_left_open_by_identify_cannot_predict(regressor, conflict):
 
 def test_several_identified_groups_need_the_group_of_each_row(regressor, conflict):
     found = regressor.identify(conflict.X[:20], conflict.y[:20], conflict.groups[:20])
-    message = "context holds 2 groups, but groups is None; pass groups= to say which row belongs to which."
+    message = (
+        "context holds 2 groups, but groups is None; pass groups= to say which row belongs to"
+        " which."
+    )
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         regressor.predict(conflict.X[:20], found)
 
@@ -200,7 +209,7 @@ def test_classifiers_without_probabilities_count_errors(conflict):
     assert leaf.score(conflict.X, conflict.labels, conflict.groups) > 0.9
 
 
-# ---- identify ---------------------------------------------------------------------------------------------------------------------------
+# ---- identify ------------------------------------------------------------------------------------
 
 
 def test_identify_names_the_context_of_new_sources(regressor):
@@ -249,7 +258,7 @@ def test_posterior_is_the_gaussian_likelihood_of_the_residuals(conflict):
     )
 
 
-# ---- score, searches, routing -----------------------------------------------------------------------------------------------------------
+# ---- score, searches, routing --------------------------------------------------------------------
 
 
 def test_score_with_groups_chooses_the_context_on_one_half_and_scores_the_other(
@@ -309,7 +318,7 @@ def test_rows_held_out_within_groups_can_be_scored(conflict):
     assert scores["test_score"].min() > 0.99
 
 
-# ---- warnings, progress, callbacks ------------------------------------------------------------------------------------------------------
+# ---- warnings, progress, callbacks ---------------------------------------------------------------
 
 
 def test_single_rows_are_warned_about(conflict):
@@ -389,7 +398,10 @@ def test_a_given_allocation_makes_the_oracle(conflict):
 def test_a_fit_that_explodes_says_why(conflict):
     with pytest.raises(
         NonFiniteLossError,
-        match=r"^The loss became non-finite at step \d+ .* learning rate that is too large \(it is 1e\+30\)",
+        match=(
+            r"^The loss became non-finite at step \d+ .* learning rate that is too large \(it is"
+            r" 1e\+30\)"
+        ),
     ):
         LeafRegressor(optimizer="sgd", learning_rate=1e30, max_epochs=20, random_state=0).fit(
             conflict.X, conflict.y, conflict.groups
@@ -410,7 +422,7 @@ def test_any_torch_optimizer_will_do(conflict, optimizer):
     assert np.isfinite(leaf.empirical_error_)
 
 
-# ---- faults -----------------------------------------------------------------------------------------------------------------------------
+# ---- faults --------------------------------------------------------------------------------------
 
 
 def test_a_fit_that_fails_leaves_the_estimator_as_it_was(regressor, conflict):
@@ -505,7 +517,10 @@ def test_scoring_survives_a_label_that_was_not_there_in_training(classifier, con
 
 
 def test_a_constant_context_is_measured_like_the_others():
-    """One context always says 0, the other the sign of x; models without probabilities count errors in both."""
+    """One context always says 0, the other the sign of x.
+
+    Models without probabilities count errors in both.
+    """
     rng = np.random.default_rng(0)
     groups = np.repeat(np.arange(20), 10)
     X = rng.normal(size=(200, 1))

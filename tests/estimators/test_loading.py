@@ -1,4 +1,7 @@
-"""Loading: old folders keep loading, foreign ones are refused in a sentence, and no code of theirs is run."""
+"""Loading.
+
+Old folders keep loading, foreign ones are refused in a sentence, and no code of theirs is run.
+"""
 
 import json
 import os
@@ -60,7 +63,10 @@ def model(folders):
 
 
 def write(model, folder, section=None, parts=None):
-    """The same model with other entries of its estimator, or other parts, and with checksums that fit."""
+    """The same model with other entries of its estimator, or other parts.
+
+    And with checksums that fit.
+    """
     write_model(
         folder,
         {"estimator": {**model.sections["estimator"], **(section or {})}},
@@ -74,7 +80,7 @@ def refused(folder, sentence, **parameters):
         leaflearn.load(folder, **parameters)
 
 
-# ---- old folders keep loading ---------------------------------------------------------------------------------------------------------
+# ---- old folders keep loading --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -100,25 +106,28 @@ def test_folders_of_every_version_answer_as_they_did(name):
     assert leaf.prune(redundant=False).n_contexts_ == expected["n_contexts"]
 
 
-# ---- what the caller passes -----------------------------------------------------------------------------------------------------------
+# ---- what the caller passes ----------------------------------------------------------------------
 
 
 def test_code_of_the_users_has_to_be_passed_again(folders):
     folder = folders / "module"
     refused(
         folder,
-        r"The model was saved with local_model=chain, which is code and not in the folder; pass it again: local_model=...",
+        r"The model was saved with local_model=chain, which is code and not in the folder; pass it"
+        r" again: local_model=...",
     )
     given = {"local_model": chain}
     refused(
         folder,
-        r"The model was saved with loss=Half, which is code and not in the folder; pass it again: loss=...",
+        r"The model was saved with loss=Half, which is code and not in the folder; pass it again:"
+        r" loss=...",
         **given,
     )
     given["loss"] = Half()
     refused(
         folder,
-        r"The model was saved with optimizer=RMSprop, which is code and not in the folder; pass it again: optimizer=...",
+        r"The model was saved with optimizer=RMSprop, which is code and not in the folder; pass it"
+        r" again: optimizer=...",
         **given,
     )
     callback = Callback()
@@ -152,7 +161,9 @@ def test_a_factory_that_does_not_fit_is_named(folders):
     )
     with pytest.raises(
         TypeError,
-        match=r"^local_model\(input_shape, n_outputs\) gave 3, but a torch.nn.Module was expected.$",
+        match=(
+            r"^local_model\(input_shape, n_outputs\) gave 3, but a torch.nn.Module was expected.$"
+        ),
     ):
         leaflearn.load(folders / "module", local_model=lambda *shapes: 3, **given)
 
@@ -162,9 +173,15 @@ def test_parameters_that_cannot_be_meant_are_refused(folders):
         folders / "mlp", r"n_models is no parameter of LeafRegressor; leave it out.", n_models=3
     )
     for kind in ("mlp", "refit"):
-        sentence = r"local_model was given, but the folder holds the local models themselves; leave it out."
+        sentence = (
+            r"local_model was given, but the folder holds the local models themselves; leave it"
+            r" out."
+        )
         refused(folders / kind, sentence, local_model=chain)
-    sentence = r"local_model=LinearRegression\(\), but a factory of torch modules was expected, the one of the fit."
+    sentence = (
+        r"local_model=LinearRegression\(\), but a factory of torch modules was expected, the one of"
+        r" the fit."
+    )
     refused(folders / "module", sentence, local_model=LinearRegression())
     refused(
         folders / "mlp",
@@ -174,7 +191,7 @@ def test_parameters_that_cannot_be_meant_are_refused(folders):
     assert leaflearn.load(folders / "mlp", device="cpu", verbose=1).verbose == 1
 
 
-# ---- what a folder may not do ---------------------------------------------------------------------------------------------------------
+# ---- what a folder may not do --------------------------------------------------------------------
 
 
 class Harmful:
@@ -194,7 +211,8 @@ def test_a_pickle_in_place_of_a_part_is_not_run(model, kind, tmp_path):
         write(model(kind), tmp_path / "model", parts={name: harm})
         refused(
             tmp_path / "model",
-            rf"{re.escape(name)} is a pickle, and pickles can run code, so it was not read; get a fresh copy of .*",
+            rf"{re.escape(name)} is a pickle, and pickles can run code, so it was not read; get a"
+            r" fresh copy of .*",
         )
     assert os.listdir(tmp_path) == ["model"]
 
@@ -208,7 +226,8 @@ def test_other_types_in_skops_are_refused_on_loading(model, tmp_path):
     write(model("refit"), folder, parts={"local-models.skops": content})
     refused(
         folder,
-        rf"local-models.skops holds {re.escape(class_name)}, which is not trusted in a model folder; choose .* without it.",
+        rf"local-models.skops holds {re.escape(class_name)}, which is not trusted in a model"
+        r" folder; choose .* without it.",
     )
 
 
@@ -221,7 +240,8 @@ def test_no_class_is_looked_up_by_the_name_in_the_file(model, name, tmp_path):
     write(model("mlp"), tmp_path / "model", {"class": name})
     refused(
         tmp_path / "model",
-        r"The model folder does not describe an estimator of leaflearn \((KeyError|TypeError): .*\); get a fresh .*",
+        r"The model folder does not describe an estimator of leaflearn \((KeyError|TypeError):"
+        r" .*\); get a fresh .*",
     )
 
 
@@ -284,7 +304,10 @@ def test_a_description_that_does_not_hold_together_is_refused(model, case, tmp_p
     write(model("mlp"), tmp_path / "model", other(model("mlp").sections["estimator"], *WRONG[case]))
     with pytest.raises(
         ValueError,
-        match=r"^(The model folder does not describe|The model was saved|The weights do not fit|local_model)",
+        match=(
+            r"^(The model folder does not describe|The model was saved|The weights do not"
+            r" fit|local_model)"
+        ),
     ) as caught:
         leaflearn.load(tmp_path / "model")
     assert "\n" not in str(caught.value)
@@ -298,7 +321,8 @@ def test_weights_of_another_precision_are_refused(model, tmp_path):
     write(model("mlp"), tmp_path / "model", parts={"weights.safetensors": pack_tensors(halves)})
     refused(
         tmp_path / "model",
-        r"The model folder does not describe local models of leaflearn \(ValueError: the default network predicts in .*",
+        r"The model folder does not describe local models of leaflearn \(ValueError: the default"
+        r" network predicts in .*",
     )
 
 
@@ -319,7 +343,8 @@ def test_a_missing_part_is_named(model, tmp_path):
     write_model(tmp_path / "model", model("mlp").sections, parts)
     refused(
         tmp_path / "model",
-        r"The model has no part 'weights.safetensors', which model.json should name; save it again.",
+        r"The model has no part 'weights.safetensors', which model.json should name; save it"
+        r" again.",
     )
 
 

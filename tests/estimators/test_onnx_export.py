@@ -100,7 +100,10 @@ def refused(leaf, folder, sentence, kind=ValueError):
 
 def test_scikit_learn_models_are_refused(tmp_path):
     leaf = LeafRegressor(1, local_model=LinearRegression()).fit(X, Y, GROUPS)
-    sentence = "export_onnx needs networks, but the local models are scikit-learn's LinearRegression; use save, which keeps them."
+    sentence = (
+        "export_onnx needs networks, but the local models are scikit-learn's LinearRegression; use"
+        " save, which keeps them."
+    )
     refused(leaf, tmp_path / "onnx", sentence)
     assert os.listdir(tmp_path) == []
 

@@ -85,8 +85,11 @@ def test_too_few_yes_or_no_answers_are_warned_about():
     winner, loser, worker, _, _ = answers(0, n_each=2)
     with pytest.warns(
         RecoveryWarning,
-        match=r"^Half of the workers gave at most 2 answers\. From yes or no alone, 2 contexts cannot "
-        r"be identified with fewer than 3 per worker; ",
+        match=(
+            r"^Half of the workers gave at most 2 answers\. From yes or no alone, 2 contexts"
+            r" cannot "
+            r"be identified with fewer than 3 per worker; "
+        ),
     ):
         LeafRanker(n_contexts=2, random_state=0).fit(winner, loser, worker)
 
@@ -96,7 +99,10 @@ def test_too_few_yes_or_no_answers_are_warned_about():
     [
         (
             ([1], [2, 3], [0]),
-            r"^winner, loser and workers need one entry for each answer, and at least one answer; they have 1, 2 and 1 entries\.$",
+            (
+                r"^winner, loser and workers need one entry for each answer, and at least one"
+                r" answer; they have 1, 2 and 1 entries\.$"
+            ),
         ),
         (([], [], []), r"they have 0, 0 and 0 entries\.$"),
         (([1, 4], [2, 4], [0, 0]), r"^Answer 1 compares 4 with itself; leave such answers out\.$"),
@@ -111,7 +117,9 @@ def test_an_unknown_item_is_refused(fitted):
     ranker, _, _ = fitted
     with pytest.raises(
         ValueError,
-        match=r"^Item 77 is not known; items are those that were fitted, or described in `items`\.$",
+        match=(
+            r"^Item 77 is not known; items are those that were fitted, or described in `items`\.$"
+        ),
     ):
         ranker.identify([77], [0])
 

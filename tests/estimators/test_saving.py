@@ -319,7 +319,10 @@ def test_groups_keep_their_labels(kind, tmp_path):
 def test_labels_that_no_file_can_hold_are_refused(tmp_path):
     groups = [frozenset([int(group)]) for group in GROUPS]
     leaf = LeafRegressor(1, local_model=LinearRegression()).fit(X, Y, groups)
-    sentence = r"^groups_.0 holds frozenset.*, of type frozenset, which a model folder cannot hold; use text, numbers, dates, or tuples of them.$"
+    sentence = (
+        r"^groups_.0 holds frozenset.*, of type frozenset, which a model folder cannot hold; use"
+        r" text, numbers, dates, or tuples of them.$"
+    )
     with pytest.raises(ValueError, match=sentence):
         leaf.save(tmp_path / "model")
     assert os.listdir(tmp_path) == []
@@ -371,8 +374,10 @@ def test_a_memory_that_no_file_can_hold_is_named(tmp_path):
     model = make_pipeline(make_column_transformer((StandardScaler(), ["x"])), Ridge())
     leaf = LeafRegressor(1, local_model=model).fit(data, Y, GROUPS)
     sentence = (
-        r"^column 'when' is of type datetime64\[.*UTC\], which a model folder cannot hold; turn it into numbers, text, dates or categories."
-        r" Or set replay_buffer_ to None: then no training rows are saved, and the model cannot be updated.$"
+        r"^column 'when' is of type datetime64\[.*UTC\], which a model folder cannot hold; turn it"
+        r" into numbers, text, dates or categories."
+        r" Or set replay_buffer_ to None: then no training rows are saved, and the model cannot be"
+        r" updated.$"
     )
     with pytest.raises(ValueError, match=sentence):
         leaf.save(tmp_path / "model")
@@ -390,13 +395,19 @@ def test_what_cannot_be_saved_is_refused_in_a_sentence(fitted, tmp_path):
     leaf = Mine(1, local_model=LinearRegression()).fit(X, Y, GROUPS)
     with pytest.raises(
         ValueError,
-        match=r"^Mine is a class of your own, but only LeafRegressor and LeafClassifier can be saved; fit one of ",
+        match=(
+            r"^Mine is a class of your own, but only LeafRegressor and LeafClassifier can be saved;"
+            r" fit one of "
+        ),
     ):
         leaf.save(tmp_path / "model")
     leaf, *_ = fitted("linear")
     with pytest.raises(
         ValueError,
-        match=r"^local_model was changed after the fit, and no longer belongs to the local models; fit again befo",
+        match=(
+            r"^local_model was changed after the fit, and no longer belongs to the local models;"
+            r" fit again befo"
+        ),
     ):
         leaf.set_params(local_model=None).save(tmp_path / "model")
     neighbours = LeafRegressor(1, local_model=KNeighborsRegressor(algorithm="kd_tree")).fit(
@@ -404,7 +415,10 @@ def test_what_cannot_be_saved_is_refused_in_a_sentence(fitted, tmp_path):
     )
     with pytest.raises(
         ValueError,
-        match=r"^local_model holds .*KDTree, which is not trusted in a model folder; choose algorithm='brute'.$",
+        match=(
+            r"^local_model holds .*KDTree, which is not trusted in a model folder; choose"
+            r" algorithm='brute'.$"
+        ),
     ):
         neighbours.save(tmp_path / "model")
     assert os.listdir(tmp_path) == []

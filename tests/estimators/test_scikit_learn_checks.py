@@ -9,7 +9,10 @@ from leaflearn import LeafClassifier, LeafRegressor
 
 pytestmark = pytest.mark.filterwarnings("ignore::leaflearn.RecoveryWarning")
 
-GROUPS_HAVE_ONE_MASS = "weights act inside a group, and every group has the same mass: a row repeated as a second group is not a row of weight 2"
+GROUPS_HAVE_ONE_MASS = (
+    "weights act inside a group, and every group has the same mass: a row repeated as a second"
+    " group is not a row of weight 2"
+)
 EXPECTED = {
     "check_sample_weight_equivalence_on_dense_data": GROUPS_HAVE_ONE_MASS,
     "check_sample_weight_equivalence_on_sparse_data": GROUPS_HAVE_ONE_MASS,

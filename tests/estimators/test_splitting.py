@@ -51,13 +51,19 @@ def test_shuffling_is_reproducible_and_spreads_small_groups():
         (
             5,
             None,
-            "groups is None, but WithinGroupKFold holds out rows of every group and needs the group of each row.",
+            (
+                "groups is None, but WithinGroupKFold holds out rows of every group and needs the"
+                " group of each row."
+            ),
         ),
         (1, [0, 0, 1], "n_splits=1, but at least 2 folds are needed."),
         (
             2,
             [0, 1, 2],
-            "every group has a single row, so nothing can be held out within groups; use KFold instead.",
+            (
+                "every group has a single row, so nothing can be held out within groups; use KFold"
+                " instead."
+            ),
         ),
     ],
 )

@@ -1,4 +1,7 @@
-"""Every kind of input that users have, and one exact sentence for every kind that cannot be used."""
+"""Every kind of input that users have.
+
+And one exact sentence for every kind that cannot be used.
+"""
 
 import pickle
 import re
@@ -248,36 +251,122 @@ def test_a_constant_column_is_left_in_its_unit():
 X, Y, GROUPS = np.arange(12.0).reshape(6, 2), np.arange(6.0), np.array([0, 0, 1, 1, 2, 2])
 NAN = np.where(X == 5.0, np.nan, X)
 REFUSED = {
-    "NaN in X": (NAN, Y, GROUPS, "X holds 1 NaN or infinite values, the first in row 2, column 1; impute them or leave these rows out."),
-    "NaN in y": (X, [0, 1, 2, np.inf, 4, 5], GROUPS, "y holds 1 NaN or infinite values, the first in row 3; impute them or leave these rows out."),
-    "text as y": (X, list("abcdef"), GROUPS, "y holds 'a', but LeafRegressor needs numbers; use LeafClassifier for labels."),
+    "NaN in X": (
+        NAN,
+        Y,
+        GROUPS,
+        (
+            "X holds 1 NaN or infinite values, the first in row 2, column 1; impute them or leave"
+            " these rows out."
+        ),
+    ),
+    "NaN in y": (
+        X,
+        [0, 1, 2, np.inf, 4, 5],
+        GROUPS,
+        (
+            "y holds 1 NaN or infinite values, the first in row 3; impute them or leave these rows"
+            " out."
+        ),
+    ),
+    "text as y": (
+        X,
+        list("abcdef"),
+        GROUPS,
+        "y holds 'a', but LeafRegressor needs numbers; use LeafClassifier for labels.",
+    ),
     "no y": (X, None, GROUPS, "LeafRegressor requires y to be passed, but the target y is None."),
     "y in three dimensions": (
-        X, np.zeros((6, 1, 1)), GROUPS, "y has shape (6, 1, 1), but numbers of shape (n_samples,) or (n_samples, n_outputs) were expected.",
+        X,
+        np.zeros((6, 1, 1)),
+        GROUPS,
+        (
+            "y has shape (6, 1, 1), but numbers of shape (n_samples,) or (n_samples, n_outputs)"
+            " were expected."
+        ),
     ),
-    "groups too short": (X, Y, [1, 2], "groups has 2 entries, but X has 6 rows; give one group label for every row."),
-    "groups in two dimensions": (X, Y, np.zeros((6, 2)), "groups has shape (6, 2), but one label for every row was expected, shape (n_samples,)."),
-    "a missing group": (X, Y, [None, 1, 1, 2, 2, 2], "groups holds 1 missing values; give these rows a group of their own or leave them out."),
+    "groups too short": (
+        X,
+        Y,
+        [1, 2],
+        "groups has 2 entries, but X has 6 rows; give one group label for every row.",
+    ),
+    "groups in two dimensions": (
+        X,
+        Y,
+        np.zeros((6, 2)),
+        "groups has shape (6, 2), but one label for every row was expected, shape (n_samples,).",
+    ),
+    "a missing group": (
+        X,
+        Y,
+        [None, 1, 1, 2, 2, 2],
+        "groups holds 1 missing values; give these rows a group of their own or leave them out.",
+    ),
     "one group": (
-        X, Y, np.zeros(6),
-        "there are fewer groups (1, n_samples=6) than contexts (n_contexts=2); give more groups or ask for fewer contexts.",
+        X,
+        Y,
+        np.zeros(6),
+        (
+            "there are fewer groups (1, n_samples=6) than contexts (n_contexts=2); give more groups"
+            " or ask for fewer contexts."
+        ),
     ),
-    "a column name as groups": (X, Y, "site", "groups='site' is a single string, but one label for every row was expected; pass the column itself."),
+    "a column name as groups": (
+        X,
+        Y,
+        "site",
+        (
+            "groups='site' is a single string, but one label for every row was expected; pass the"
+            " column itself."
+        ),
+    ),
     "text columns": (
-        pd.DataFrame({"a": Y, "shop": list("nsnsns"), "when": pd.date_range("2026", periods=6)}), Y, GROUPS,
-        "X holds columns that are not numbers ('shop', 'when'); encode them as numbers or leave them out.",
+        pd.DataFrame({"a": Y, "shop": list("nsnsns"), "when": pd.date_range("2026", periods=6)}),
+        Y,
+        GROUPS,
+        (
+            "X holds columns that are not numbers ('shop', 'when'); encode them as numbers or leave"
+            " them out."
+        ),
     ),
     "NaN in a named column": (
-        pd.DataFrame(NAN, columns=["a", "b"]), Y, GROUPS,
-        "X holds 1 NaN or infinite values, the first in row 2, column 'b'; impute them or leave these rows out.",
+        pd.DataFrame(NAN, columns=["a", "b"]),
+        Y,
+        GROUPS,
+        (
+            "X holds 1 NaN or infinite values, the first in row 2, column 'b'; impute them or leave"
+            " these rows out."
+        ),
     ),
-    "no columns": (pd.DataFrame(index=range(6)), Y, GROUPS, "X is a frame of shape (6, 0) without columns, but at least one column of numbers was expected."),
+    "no columns": (
+        pd.DataFrame(index=range(6)),
+        Y,
+        GROUPS,
+        (
+            "X is a frame of shape (6, 0) without columns, but at least one column of numbers was"
+            " expected."
+        ),
+    ),
     "images": (
-        np.zeros((6, 3, 8, 8)), Y, GROUPS,
-        "X has shape (6, 3, 8, 8), but the default local model takes rows of features; pass a module factory as local_model, or reshape X to (n_samples, n_features).",
+        np.zeros((6, 3, 8, 8)),
+        Y,
+        GROUPS,
+        (
+            "X has shape (6, 3, 8, 8), but the default local model takes rows of features; pass a"
+            " module factory as local_model, or reshape X to (n_samples, n_features)."
+        ),
     ),
-    "zero rows": (X[:0], Y[:0], GROUPS[:0], "Found array with 0 sample(s) (shape=(0, 2)) while a minimum of 1 is required by LeafRegressor."),
-}  # fmt: skip
+    "zero rows": (
+        X[:0],
+        Y[:0],
+        GROUPS[:0],
+        (
+            "Found array with 0 sample(s) (shape=(0, 2)) while a minimum of 1 is required by"
+            " LeafRegressor."
+        ),
+    ),
+}
 
 
 @pytest.mark.parametrize("case", REFUSED)
@@ -296,7 +385,10 @@ def test_one_class_only_gets_one_sentence():
 
 
 def test_weights_that_are_all_zero_get_one_sentence():
-    message = "sample_weight is zero for every row, so there is nothing to learn from; give at least one row a positive weight."
+    message = (
+        "sample_weight is zero for every row, so there is nothing to learn from; give at least one"
+        " row a positive weight."
+    )
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         LeafRegressor().fit(X, Y, GROUPS, sample_weight=np.zeros(6))
 
@@ -320,28 +412,55 @@ def test_labels_of_another_type_get_one_sentence(classifier, conflict):
 PARAMETERS = {
     "n_contexts": (0, "n_contexts=0, but a whole number of at least 1, or 'auto', was expected."),
     "n_init": ("many", "n_init='many', but a whole number of at least 1 was expected."),
-    "groups_per_step": ("auto", "groups_per_step='auto', but a whole number of at least 1 was expected."),
+    "groups_per_step": (
+        "auto",
+        "groups_per_step='auto', but a whole number of at least 1 was expected.",
+    ),
     "learning_rate": (-1, "learning_rate=-1, but a positive number was expected."),
     "temperature": (0, "temperature=0, but a positive number was expected."),
     "rows_per_group": (2.5, "rows_per_group=2.5, but a whole number of at least 1 was expected."),
     "n_iter_no_change": (0, "n_iter_no_change=0, but a whole number of at least 1 was expected."),
     "max_grad_norm": (-1, "max_grad_norm=-1, but a positive number was expected."),
     "out_of_fold": (3, "out_of_fold=3 is not known; choose one of True, False, 'auto'."),
-    "callbacks": ([print], "callbacks holds something that is not a leaflearn.core.training.Callback; pass a list of such objects."),
+    "callbacks": (
+        [print],
+        (
+            "callbacks holds something that is not a leaflearn.core.training.Callback; pass a list"
+            " of such objects."
+        ),
+    ),
     "optimizer": ("magic", "optimizer='magic' is not known; choose one of 'adam', 'adamw', 'sgd'."),
-    "schedule": ("magic", "schedule='magic' is not known; choose one of 'constant', 'linear', 'cosine'."),
-    "init": ("magic", "init='magic' is not known; choose one of 'auto', 'conflict', 'seeded', 'random'."),
+    "schedule": (
+        "magic",
+        "schedule='magic' is not known; choose one of 'constant', 'linear', 'cosine'.",
+    ),
+    "init": (
+        "magic",
+        "init='magic' is not known; choose one of 'auto', 'conflict', 'seeded', 'random'.",
+    ),
     "allocation": (
-        "magic", "allocation='magic' is not known; choose one of 'hard', 'sampled', 'soft', 'annealed', or pass a rule object.",
+        "magic",
+        (
+            "allocation='magic' is not known; choose one of 'hard', 'sampled', 'soft', 'annealed',"
+            " or pass a rule object."
+        ),
     ),
     "loss": (
-        "gce", "loss='gce' exists, but not for regression; choose one of 'auto', 'squared', 'robust', or pass a loss object.",
+        "gce",
+        (
+            "loss='gce' exists, but not for regression; choose one of 'auto', 'squared', 'robust',"
+            " or pass a loss object."
+        ),
     ),
     "trim": (0.5, "trim=0.5, but a number of at least 0 and less than 0.5 was expected."),
     "local_model": (
-        LogisticRegression(), "local_model=LogisticRegression() is not a regressor, but LeafRegressor needs regressors as local models.",
+        LogisticRegression(),
+        (
+            "local_model=LogisticRegression() is not a regressor, but LeafRegressor needs"
+            " regressors as local models."
+        ),
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", PARAMETERS)
@@ -359,7 +478,10 @@ def test_a_device_that_is_not_there_gets_one_sentence():
 
 
 def test_a_module_of_the_wrong_shape_gets_one_sentence():
-    message = "the module of local_model((2,), 1) maps one row to shape (1, 5), but (1, 1) was expected; let its last layer have n_outputs units."
+    message = (
+        "the module of local_model((2,), 1) maps one row to shape (1, 5), but (1, 1) was expected;"
+        " let its last layer have n_outputs units."
+    )
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         LeafRegressor(local_model=lambda shape, n_outputs: nn.Linear(2, 5)).fit(X, Y, GROUPS)
 
@@ -367,15 +489,24 @@ def test_a_module_of_the_wrong_shape_gets_one_sentence():
 LOCAL_MODELS = {
     "text": (
         "mlp",
-        "local_model='mlp' is neither None, a factory (input_shape, n_outputs) -> torch.nn.Module, nor a scikit-learn estimator object; pass one of these.",
+        (
+            "local_model='mlp' is neither None, a factory (input_shape, n_outputs) ->"
+            " torch.nn.Module, nor a scikit-learn estimator object; pass one of these."
+        ),
     ),
     "a class": (
         LinearRegression,
-        "local_model=LinearRegression is a class, but an object was expected; write LinearRegression().",
+        (
+            "local_model=LinearRegression is a class, but an object was expected; write"
+            " LinearRegression()."
+        ),
     ),
     "a module": (
         nn.Linear(2, 1),
-        "local_model is a torch module, but every context needs one of its own; pass a function or class that makes one.",
+        (
+            "local_model is a torch module, but every context needs one of its own; pass a function"
+            " or class that makes one."
+        ),
     ),
 }
 
@@ -403,7 +534,10 @@ def test_a_module_class_is_a_factory():
 
 
 def test_a_module_that_cannot_take_a_row_gets_one_sentence():
-    message = "the module of local_model((2,), 1) cannot take one row of X: mat1 and mat2 shapes cannot be multiplied (1x2 and 9x1)."
+    message = (
+        "the module of local_model((2,), 1) cannot take one row of X: mat1 and mat2 shapes cannot"
+        " be multiplied (1x2 and 9x1)."
+    )
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         LeafRegressor(local_model=lambda shape, n_outputs: nn.Linear(9, n_outputs)).fit(
             X, Y, GROUPS
@@ -417,6 +551,8 @@ def test_a_module_that_cannot_take_a_row_gets_one_sentence():
 def test_missing_labels_get_one_sentence(labels):
     with pytest.raises(
         ValueError,
-        match=r"^y holds 1 missing labels; leave these rows out, or give them a label of their own\.$",
+        match=(
+            r"^y holds 1 missing labels; leave these rows out, or give them a label of their own\.$"
+        ),
     ):
         LeafClassifier().fit(X, labels, GROUPS)

@@ -24,7 +24,10 @@ SLOPES = np.array([-2.0, 2.0, 9.0])
 
 
 def lines(contexts, first=0, size=10, seed=0):
-    """A group for each entry of `contexts`, on the line of that number; groups are numbered from `first`."""
+    """A group for each entry of `contexts`, on the line of that number.
+
+    Groups are numbered from `first`.
+    """
     rng = np.random.default_rng([seed, first])
     truth = np.asarray(contexts)
     group = np.repeat(np.arange(len(truth)), size)
@@ -136,7 +139,10 @@ def test_groups_may_have_any_names():
     assert {"site 00", 20} < set(leaf.groups_.tolist())
     with pytest.raises(
         ValueError,
-        match=r"^groups is None, but the groups of this model have names; pass groups= to say which row belongs",
+        match=(
+            r"^groups is None, but the groups of this model have names; pass groups= to say which"
+            r" row belongs"
+        ),
     ):
         leaf.partial_fit(X, y)
 
@@ -227,9 +233,10 @@ def test_the_memory_is_bounded_and_remembers_rare_contexts(leaf):
     assert len(leaf.replay_buffer_.y) <= update_settings.UPDATES.max_rows
     assert set(leaf.contexts_[leaf.replay_buffer_.group]) == {0, 1}
     assert len(leaf.groups_) == len(leaf.contexts_) == 320
-    assert sorted(model.coef_[0].round() for model in leaf.local_models_) == [-2.0, 2.0], (
-        "the other line is not forgotten"
-    )
+    assert sorted(model.coef_[0].round() for model in leaf.local_models_) == [
+        -2.0,
+        2.0,
+    ], "the other line is not forgotten"
 
 
 @pytest.mark.parametrize(
@@ -296,7 +303,10 @@ def test_later_rows_may_come_in_another_container(first, second):
 
 @pytest.mark.filterwarnings("ignore::leaflearn.RecoveryWarning")
 def test_a_row_that_is_far_off_does_not_decide_for_groups_that_come_later():
-    """Trimmed scores choose the contexts of later groups too, whether their models have changed or not."""
+    """Trimmed scores choose the contexts of later groups too.
+
+    Whether their models have changed or not.
+    """
     leaf = LeafRegressor(2, trim=0.2, **LINEAR).fit(*lines([0, 1] * 20))
     X, y, groups = lines([0, 1] * 2, first=50)
     X[::10], y[::10] = (
@@ -310,7 +320,10 @@ def test_a_row_that_is_far_off_does_not_decide_for_groups_that_come_later():
 
 
 def test_groups_that_only_pruned_contexts_knew_keep_a_probability(monkeypatch):
-    """A context that opened later knows nothing of groups that have left the memory; when it is the only one left, they go there."""
+    """A context that opened later knows nothing of groups that have left the memory.
+
+    When it is the only one left, they go there.
+    """
     small = replace(update_settings.UPDATES, max_rows=60)
     monkeypatch.setattr(update_settings, "UPDATES", small)
     leaf = (

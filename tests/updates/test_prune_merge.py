@@ -264,7 +264,10 @@ def test_nothing_is_done_before_a_fit_or_without_rows(change):
     leaf.replay_buffer_ = None
     with pytest.raises(
         ValueError,
-        match=r"^replay_buffer_ is empty, so there are no rows to update the contexts with; fit again\.$",
+        match=(
+            r"^replay_buffer_ is empty, so there are no rows to update the contexts with; fit"
+            r" again\.$"
+        ),
     ):
         getattr(leaf, change)()
 
@@ -291,7 +294,10 @@ def test_a_share_is_between_nothing_and_all(regressor, min_usage):
 
 @pytest.mark.parametrize("pair", [(0, 0), (0, 2), (0, None), (-1, 0), (0.0, 1), (True, 0)])
 def test_a_pair_is_two_contexts(regressor, pair):
-    text = rf"^merge\({pair[0]!r}, {pair[1]!r}\), but two different contexts of 0 to 1 were expected, or none\.$"
+    text = (
+        rf"^merge\({pair[0]!r}, {pair[1]!r}\), but two different contexts of 0 to 1 were expected,"
+        r" or none\.$"
+    )
     with pytest.raises(ValueError, match=text):
         regressor.merge(*pair)
 

@@ -1,4 +1,7 @@
-"""Write the two models of this folder, and what they answer, for a new version of the format: python write_saved.py 2."""
+"""Write the two models of this folder, and what they answer, for a new version of the format.
+
+Python write_saved.py 2.
+"""
 
 import json
 import sys
@@ -30,8 +33,12 @@ def write(name, leaf, y, groups):
         "y": y[:10].tolist(),
         "groups": sources,
         "each": (
-            leaf.predict_proba_each(rows) if hasattr(leaf, "classes_") else leaf.predict_each(rows)
-        ).tolist(),
+            (
+                leaf.predict_proba_each(rows)
+                if hasattr(leaf, "classes_")
+                else leaf.predict_each(rows)
+            ).tolist()
+        ),
         "predict": leaf.predict(rows, groups=sources).tolist(),
         "context": found.context.tolist(),
         "novelty": found.novelty.tolist(),
