@@ -332,4 +332,55 @@ class SearchSettings:
     items: ItemSettings = ItemSettings()
 
 
+@dataclass(frozen=True)
+class StructureSettings:
+    """How the number of contexts is chosen by density.
+
+    Parameters
+    ----------
+    max_contexts
+        Largest number that is tried.
+    max_groups
+        Candidates are compared on this many groups, drawn at random; the others are allocated
+        afterwards. More groups decide no more clearly, and cost more.
+    patience
+        Numbers that may be worse in succession before no larger one is tried.
+    n_folds
+        Parts that the groups are divided into; the density of each is measured with the others.
+    n_random_starts, n_effect_starts
+        Starts of a number of contexts: random ones, and clusters of the groups' effects.
+    anneal
+        Temperature of random starts at the beginning, per row of a group.
+    n_held
+        Rounds in which the contexts of a start are held while effects grow.
+    n_short_rounds, n_finalists
+        All starts are followed for this many rounds, and this many of them to the end.
+    min_margin
+        By how much more contexts have to lower the Bayesian information criterion. The likelihood
+        ratio of mixtures has a heavier tail than that of regular models; with 5, one context is
+        kept in more than 95 % of simulated tables whose groups differ by degree only.
+    min_noise_rows
+        Rows beyond those that the effects use up, from which a group has a noise of its own.
+
+    Examples
+    --------
+    >>> StructureSettings().n_folds
+    5
+    """
+
+    max_contexts: int = 8
+    max_groups: int = 300
+    patience: int = 2
+    n_folds: int = 5
+    n_random_starts: int = 4
+    n_effect_starts: int = 4
+    anneal: float = 0.02
+    n_held: int = 5
+    n_short_rounds: int = 15
+    n_finalists: int = 3
+    min_margin: float = 5.0
+    min_noise_rows: float = 2.0
+
+
 SEARCH = SearchSettings()
+STRUCTURE = StructureSettings()

@@ -1,0 +1,1 @@
+"""Group effects: how groups deviate from their context, as random effects."""

@@ -1,0 +1,185 @@
+"""Group effects of a fitted model: deviations of groups from their context, known or new.
+
+`GroupEffects` does not know where the means come from. It takes their residuals, so that it serves
+every kind of local model.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import chi2, norm
+
+from leaflearn.effects.restricted_likelihood import MixedModel, log_likelihood, shrunk_effects
+from leaflearn.moments.features import FeatureMap
+from leaflearn.moments.group_moments import GroupMoments
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class GroupEffects:
+    """Variances of the effects, and the effects of groups; K contexts, D targets, q effects.
+
+    Parameters
+    ----------
+    features
+        Makes the columns that have effects from the inputs.
+    columns
+        Which of the features have effects, shape (q,).
+    roots
+        Lower triangles: effects have the covariance `noise * root root'`, shape (K, D, q, q).
+    noise
+        Variance of a row around its mean and effects, shape (K, D).
+    priors
+        Share of each context, shape (K,).
+    effects
+        Expected effects of each group in each context, shape (m, K, D, q).
+    products
+        Sums over the rows of each group of `z z'`, which determine how sure its effects are,
+        shape (m, q, q).
+    evidence
+        Factor of the log-likelihood: indicator columns of C classes sum to 1, and hold the
+        information of C - 1 targets.
+
+    Examples
+    --------
+    >>> features = FeatureMap.of(np.array([[-1.0], [1.0]]))
+    >>> model = GroupEffects.without_groups(
+    ...     features, np.array([0]), np.ones((1, 1, 1, 1)), np.ones((1, 1)), np.ones(1)
+    ... )
+    >>> X, residual = np.zeros((3, 1)), np.ones((3, 1, 1))  # three rows of a new group
+    >>> new, scores = model.of_groups(X, residual, np.zeros(3, dtype=int), 1)
+    >>> new.effects.ravel().round(2)
+    array([0.75])
+    >>> new.add(X, np.zeros((3, 1, 1)), np.zeros(3, dtype=int)).ravel().round(2)
+    array([0.75, 0.75, 0.75])
+    """
+
+    features: FeatureMap
+    columns: Ints
+    roots: Floats
+    noise: Floats
+    priors: Floats
+    effects: Floats
+    products: Floats
+    evidence: float = 1.0
+
+    @classmethod
+    def without_groups(
+        cls,
+        features: FeatureMap,
+        columns: Ints,
+        roots: Floats,
+        noise: Floats,
+        priors: Floats,
+        evidence: float = 1.0,
+    ) -> GroupEffects:
+        """The variances only."""
+        K, D, q = roots.shape[:3]
+        none = np.zeros((0, K, D, q)), np.zeros((0, q, q))
+        return cls(features, columns, roots, noise, priors, *none, evidence)
+
+    @property
+    def variances(self) -> Floats:
+        """Variances of the effects, (K, D, q)."""
+        return self.noise[..., None] * np.square(self.roots).sum(-1)
+
+    def design(self, X: Floats) -> Floats:
+        """The columns that have effects, (N, q)."""
+        return self.features(X)[:, self.columns]
+
+    def of_groups(
+        self, X: Floats, residual: Floats, group: Ints, n_groups: int, weight: Floats | None = None
+    ) -> tuple[GroupEffects, Floats]:
+        """The effects of groups from some of their rows, and the scores of these groups.
+
+        Parameters
+        ----------
+        X
+            Inputs of the rows, shape (N, d).
+        residual
+            Targets minus the mean of each context, shape (N, K, D).
+        group
+            The group of each row, 0..m-1.
+        n_groups
+            Number of groups.
+        weight
+            Weight of each row's log-likelihood, shape (N,).
+
+        Returns
+        -------
+        effects
+            The same variances with the effects of these groups.
+        scores
+            Minus the log of prior times marginal likelihood, shape (m, K).
+        """
+        N, K, D = residual.shape
+        z = self.design(X)
+        moments = GroupMoments.of(z, residual.reshape(N, K * D), group, n_groups, weight)
+        own = np.arange(len(self.columns))
+        effects = np.zeros((n_groups, K, D, len(own)))
+        scores = np.tile(-np.log(np.maximum(self.priors, 1e-300)), (n_groups, 1))
+        for k in range(K):
+            for d in range(D):
+                model = MixedModel(own, np.zeros(len(own)), self.roots[k, d], self.noise[k, d])
+                target = moments.target(k * D + d)
+                effects[:, k, d] = shrunk_effects(model, target)
+                scores[:, k] -= self.evidence * log_likelihood(model, target)
+        return replace(self, effects=effects, products=moments.xx), scores
+
+    def add(self, X: Floats, outputs: Floats, group: Ints) -> Floats:
+        """Outputs of each context with the effects of the rows' groups, (N, K, D).
+
+        A group of -1 has no effects.
+        """
+        effects = np.where((group < 0)[:, None, None, None], 0.0, self.effects[group])
+        return outputs + np.einsum("nq,nkdq->nkd", self.design(X), effects)
+
+    def variance(self, X: Floats, group: Ints) -> Floats:
+        """Variance of a new row of each group around its prediction, by context, (N, K, D)."""
+        z = self.design(X)
+        K, D, q = self.roots.shape[:3]
+        out = np.empty((len(z), K, D))
+        for k in range(K):
+            for d in range(D):
+                root = self.roots[k, d]
+                inner = np.eye(q) + root.T @ self.products @ root  #                (m, q, q)
+                known = np.concatenate([np.linalg.inv(inner), np.eye(q)[None]])  # -1: no rows
+                rooted = z @ root  #                                                (N, q)
+                spread = np.einsum("nq,nqr,nr->n", rooted, known[group], rooted)
+                out[:, k, d] = self.noise[k, d] * (1 + spread)
+        return out
+
+    def novelty(self, X: Floats, residual: Floats, group: Ints, context: Ints) -> Floats:
+        """How improbable the rows of each group are in its context, in standard deviations, (m,).
+
+        The squared distance of a group from the mean of its context, in units of the covariance of
+        its rows, has a chi-squared distribution if the group belongs there.
+        """
+        own = residual[np.arange(len(group)), context[group]]  #                    (N, D)
+        n_groups, D, q = len(context), own.shape[1], len(self.columns)
+        moments = GroupMoments.of(self.design(X), own, group, n_groups)
+        distance = np.zeros(n_groups)
+        for d in range(D):
+            root, noise = self.roots[context, d], self.noise[context, d]
+            target = moments.target(d)
+            rooted = (np.swapaxes(root, 1, 2) @ target.xy)[..., 0]  #               (m, q)
+            inner = np.eye(q) + np.swapaxes(root, 1, 2) @ target.xx @ root
+            solved = np.linalg.solve(inner, rooted[..., None])[..., 0]
+            distance += (target.products[:, q, q] - (rooted * solved).sum(1)) / noise
+        p_value = np.clip(chi2.sf(distance, D * moments.sizes), 1e-300, 1 - 1e-16)
+        return np.asarray(norm.isf(p_value))
+
+    def take_contexts(self, chosen: Ints) -> GroupEffects:
+        """These contexts, in this order."""
+        return replace(
+            self,
+            roots=self.roots[chosen],
+            noise=self.noise[chosen],
+            priors=self.priors[chosen] / max(self.priors[chosen].sum(), 1e-300),
+            effects=self.effects[:, chosen],
+        )

@@ -1,0 +1,313 @@
+"""Variances of group effects by restricted likelihood (REML), from the moments of the groups.
+
+The model of one context and one target is `y = x'b + z'u + e` with `u ~ N(0, s2 T T')` for every
+group and `e ~ N(0, s2)`; `z` are some of the features, and T is a lower triangle or diagonal.
+Coefficients of the features in `is_shrunk` have the prior N(0, s2 g), which makes a sum of cosines
+a smooth function; T, g and s2 are those under which the targets are most probable, with the other
+coefficients integrated out. This is the criterion of lme4, and of a mixed model whose smooth mean
+is itself a random effect.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from leaflearn.effects import settings
+from leaflearn.moments.group_moments import GroupMoments
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class MixedModel:
+    """A fitted context for one target: F features, q of them with effects.
+
+    Parameters
+    ----------
+    columns
+        The features that have effects, shape (q,).
+    coefficients
+        Coefficients of the mean, shape (F,).
+    root
+        Lower triangle T: the covariance of effects is `noise * T T'`, shape (q, q).
+    noise
+        Variance of a row around its mean and effects.
+    smoothness
+        Variance g of the shrunk coefficients in units of the noise.
+    criterion
+        Minus twice the restricted log-likelihood, up to a constant.
+    n_parameters
+        Number of variances that were estimated.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> group, offset = np.repeat(np.arange(50), 8), rng.normal(size=50)
+    >>> y = offset[group] + rng.normal(size=400)
+    >>> moments = GroupMoments.of(np.ones((400, 1)), y[:, None], group, 50)
+    >>> model = fit_mixed_model(moments, np.array([0]))
+    >>> bool(0.5 < model.covariance[0, 0] < 1.5), bool(0.8 < model.noise < 1.2)
+    (True, True)
+    """
+
+    columns: Ints
+    coefficients: Floats
+    root: Floats
+    noise: float
+    smoothness: float = 1.0
+    criterion: float = 0.0
+    n_parameters: int = 0
+
+    @property
+    def covariance(self) -> Floats:
+        """Covariance of the effects, (q, q)."""
+        return self.noise * self.root @ self.root.T
+
+
+def fit_mixed_model(
+    moments: GroupMoments,
+    columns: Ints,
+    is_shrunk: NDArray[np.bool_] | None = None,
+    weight: Floats | None = None,
+    full: bool = False,
+    start: MixedModel | None = None,
+) -> MixedModel:
+    """The most probable variances, and the mean and noise that go with them.
+
+    Parameters
+    ----------
+    moments
+        Moments of the groups, with one target.
+    columns
+        The features that have effects, shape (q,).
+    is_shrunk
+        Features whose coefficients are shrunk, shape (F,); none by default.
+    weight
+        Weight of each group's likelihood, for example its posterior, shape (m,).
+    full
+        Whether effects are correlated.
+    start
+        A model with the same columns to begin with.
+    """
+    criterion = RestrictedLikelihood(moments, columns, is_shrunk, weight, full)
+    return criterion.minimize(start)
+
+
+class RestrictedLikelihood:
+    """Minus twice the restricted log-likelihood, as a function of T and log g, with its gradient.
+
+    Variances that are zero at the minimum have a gradient of zero in their standard deviation, so
+    that a search can get stuck there; `minimize` checks the gradient in the variance itself.
+    """
+
+    def __init__(
+        self,
+        moments: GroupMoments,
+        columns: Ints,
+        is_shrunk: NDArray[np.bool_] | None = None,
+        weight: Floats | None = None,
+        full: bool = False,
+    ) -> None:
+        m, F, q = len(moments.sizes), moments.n_features, len(columns)
+        self.columns, self.full = np.asarray(columns, dtype=np.intp), full
+        self.weight = np.ones(m) if weight is None else weight
+        self.is_shrunk = np.zeros(F, dtype=bool) if is_shrunk is None else is_shrunk
+        self.ww = moments.products[:, self.columns][:, :, self.columns]  #          (m, q, q)
+        self.wx = moments.products[:, self.columns]  # effects with all columns     (m, q, P)
+        self.total = np.tensordot(self.weight, moments.products, 1)  #              (P, P)
+        self.n_rows = float(self.weight @ moments.sizes)
+        self.entries = np.tril_indices(q) if full else (np.arange(q), np.arange(q))
+        n_fixed = int((~self.is_shrunk).sum())
+        scale = np.sqrt(np.maximum(np.diag(self.total), 1e-300))
+        fixed = np.flatnonzero(~self.is_shrunk)
+        correlation = (self.total / np.outer(scale, scale))[np.ix_(fixed, fixed)]
+        # Columns that others determine do not use up degrees of freedom.
+        self.n_fixed = int(np.linalg.matrix_rank(correlation, hermitian=True)) if n_fixed else 0
+        self.ridge = settings.EFFECTS.fixed_ridge * np.diag(self.total)[:F]
+
+    def minimize(self, start: MixedModel | None = None) -> MixedModel:
+        """The model at the minimum."""
+        limits, has_shrunk = settings.EFFECTS, bool(self.is_shrunk.any())
+        is_diagonal = self.entries[0] == self.entries[1]
+        point = np.where(is_diagonal, limits.start_deviation, 0.0)
+        log_smoothness = np.log(limits.start_smoothness)
+        if start is not None:
+            point = np.where(is_diagonal, np.maximum(start.root[self.entries], 0.01), 0.0)
+            log_smoothness = np.log(start.smoothness)
+        bounds: list[tuple[float | None, float | None]] = [
+            (0.0, None) if on_diagonal else (None, None) for on_diagonal in is_diagonal
+        ]
+        if has_shrunk:
+            point, bounds = np.append(point, log_smoothness), [*bounds, limits.log_smoothness_range]
+        for _ in range(limits.n_restarts):
+            if not len(point):
+                break
+            found = minimize(
+                self.evaluate,
+                point,
+                jac=True,
+                method="L-BFGS-B",
+                bounds=bounds,
+                options={"maxiter": limits.max_iter, "ftol": 1e-13, "gtol": 1e-9},
+            )
+            point = found.x.copy()
+            slope = self._variance_slopes(point)  #                                 (q,)
+            is_stuck = np.zeros(len(point), dtype=bool)
+            at = np.flatnonzero(is_diagonal)
+            is_stuck[at] = (np.abs(point[at]) < 1e-3) & (slope[self.entries[0][at]] < 0)
+            if not is_stuck.any():
+                break
+            point = np.where(is_stuck, limits.start_deviation / 3, point)
+        return self.model_at(point)
+
+    def model_at(self, point: Floats) -> MixedModel:
+        """The model with these variances."""
+        root, smoothness = self._unpack(point)
+        state = self._solve(root, smoothness)
+        return MixedModel(
+            self.columns,
+            state.coefficients,
+            root,
+            state.square / state.n_free,
+            smoothness,
+            state.value,
+            len(point),
+        )
+
+    def evaluate(self, point: Floats) -> tuple[float, Floats]:
+        """The criterion and its gradient, per row."""
+        root, smoothness = self._unpack(point)
+        state = self._solve(root, smoothness)
+        gradient = (2 * self._variance_gradient(root, state) @ root)[self.entries]
+        if self.is_shrunk.any():
+            own = state.coefficients[self.is_shrunk]
+            trace = np.diag(state.inverse)[self.is_shrunk].sum()
+            by_log = len(own) - (trace + state.n_free / state.square * (own @ own)) / smoothness
+            gradient = np.append(gradient, by_log)
+        return state.value / self.n_rows, gradient / self.n_rows
+
+    def _unpack(self, point: Floats) -> tuple[Floats, float]:
+        q, n_entries = len(self.columns), len(self.entries[0])
+        root = np.zeros((q, q))
+        root[self.entries] = point[:n_entries]
+        return root, float(np.exp(point[n_entries])) if self.is_shrunk.any() else 1.0
+
+    def _solve(self, root: Floats, smoothness: float) -> _Solution:
+        inner = np.eye(len(root)) + root.T @ self.ww @ root  #                      (m, q, q)
+        inverse_inner = np.asarray(np.linalg.inv(inner), dtype=np.float64)
+        rooted = root.T @ self.wx  #                                                (m, q, P)
+        explained = np.einsum(
+            "mqi,mqj->ij",
+            rooted * self.weight[:, None, None],
+            inverse_inner @ rooted,
+            optimize=True,
+        )
+        left = self.total - explained  # [x, y]' V^-1 [x, y]                        (P, P)
+        F = len(self.is_shrunk)
+        normal = left[:F, :F] + np.diag(np.where(self.is_shrunk, 1 / smoothness, self.ridge))
+        inverse = np.linalg.inv(normal)
+        coefficients = inverse @ left[:F, F]
+        square = float(max(left[F, F] - left[:F, F] @ coefficients, 1e-12 * self.total[F, F]))
+        # A context with fewer rows than coefficients still has a noise.
+        n_free = max(self.n_rows - self.n_fixed, settings.EFFECTS.min_free_share * self.n_rows)
+        value = (
+            self.weight @ np.linalg.slogdet(inner)[1]
+            + np.linalg.slogdet(normal)[1]
+            + self.is_shrunk.sum() * np.log(smoothness)
+            + n_free * np.log(square / n_free)
+        )
+        return _Solution(coefficients, inverse, inverse_inner, square, n_free, float(value))
+
+    def _variance_gradient(self, root: Floats, state: _Solution) -> Floats:
+        """Derivative of the criterion by the covariance `T T'`, (q, q)."""
+        back = self.ww @ root @ state.inverse_inner @ root.T  #                     (m, q, q)
+        own = self.ww - back @ self.ww  # z' V^-1 z
+        cross = self.wx - back @ self.wx  # z' V^-1 [x, y]                          (m, q, P)
+        F = len(self.is_shrunk)
+        x, residual = cross[:, :, :F], cross[:, :, F] - cross[:, :, :F] @ state.coefficients
+        weight = self.weight[:, None]
+        mean_part = np.einsum(
+            "mqi,ij,mrj->qr", x * weight[..., None], state.inverse, x, optimize=True
+        )
+        fit_part = (residual * weight).T @ residual * (state.n_free / state.square)
+        return np.tensordot(self.weight, own, 1) - mean_part - fit_part
+
+    def _variance_slopes(self, point: Floats) -> Floats:
+        root, smoothness = self._unpack(point)
+        return np.diag(self._variance_gradient(root, self._solve(root, smoothness)))
+
+    def score_columns(self, model: MixedModel) -> Floats:
+        """How strongly the data ask for effects of each column beyond those of a model, (q,).
+
+        The columns of the model come first among those of this criterion. A column's score is the
+        derivative of the restricted log-likelihood by its variance, in standard deviations of
+        that derivative if there are no further effects; it is about standard normal then.
+        """
+        q, n_model = len(self.columns), len(model.columns)
+        root = np.zeros((q, q))
+        root[:n_model, :n_model] = model.root
+        state = self._solve(root, model.smoothness)
+        gradient = np.diag(self._variance_gradient(root, state))
+        back = self.ww @ root @ state.inverse_inner @ root.T
+        own = np.diagonal(self.ww - back @ self.ww, axis1=1, axis2=2)  #            (m, q)
+        deviation = np.sqrt(2 * (self.weight @ own**2))
+        return -gradient / np.maximum(deviation, 1e-300)
+
+
+@dataclass(frozen=True)
+class _Solution:
+    coefficients: Floats  #                                                         (F,)
+    inverse: Floats  #                                                              (F, F)
+    inverse_inner: Floats  #                                                        (m, q, q)
+    square: float
+    n_free: float
+    value: float
+
+
+def shrunk_effects(model: MixedModel, moments: GroupMoments) -> Floats:
+    """The most probable effects of groups, known or new, shape (m, q).
+
+    Examples
+    --------
+    Three rows of a new group are 1 above the mean; with equal variances the effect is 3/4.
+
+    >>> model = MixedModel(np.array([0]), np.zeros(1), np.ones((1, 1)), 1.0)
+    >>> new = GroupMoments.of(np.ones((3, 1)), np.ones((3, 1)), np.zeros(3, dtype=int), 1)
+    >>> shrunk_effects(model, new).round(2)
+    array([[0.75]])
+    """
+    residual = moments.residual(model.coefficients)[:, model.columns]  #            (m, q)
+    ww = moments.products[:, model.columns][:, :, model.columns]
+    inner = np.eye(len(model.root)) + model.root.T @ ww @ model.root
+    return np.linalg.solve(inner, (residual @ model.root)[..., None])[..., 0] @ model.root.T
+
+
+def log_likelihood(model: MixedModel, moments: GroupMoments) -> Floats:
+    """Log marginal likelihood of each group, effects integrated out, shape (m,).
+
+    Examples
+    --------
+    >>> model = MixedModel(np.array([0]), np.zeros(1), np.zeros((1, 1)), 1.0)
+    >>> row = GroupMoments.of(np.ones((1, 1)), np.zeros((1, 1)), np.zeros(1, dtype=int), 1)
+    >>> log_likelihood(model, row).round(3)
+    array([-0.919])
+    """
+    products = moments.residual(model.coefficients)
+    residual, square = products[:, model.columns], products[:, -1]
+    ww = moments.products[:, model.columns][:, :, model.columns]
+    inner = np.eye(len(model.root)) + model.root.T @ ww @ model.root
+    rooted = residual @ model.root
+    solved = np.linalg.solve(inner, rooted[..., None])[..., 0]
+    fit = np.maximum(square - (rooted * solved).sum(1), 0.0) / model.noise
+    constant = moments.sizes * np.log(2 * np.pi * model.noise)
+    return -0.5 * (constant + np.linalg.slogdet(inner)[1] + fit)
+
+
+def without_columns(model: MixedModel, kept: NDArray[np.bool_]) -> MixedModel:
+    """The model with some of its effects only."""
+    return replace(model, columns=model.columns[kept], root=model.root[np.ix_(kept, kept)])

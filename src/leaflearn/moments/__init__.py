@@ -1,0 +1,1 @@
+"""Statistics of each group over features, from which everything linear follows without the rows."""

@@ -1,0 +1,117 @@
+"""Restricted likelihood: lme4's results, the literal density, and its gradient."""
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+
+from leaflearn.effects.restricted_likelihood import (
+    MixedModel,
+    RestrictedLikelihood,
+    fit_mixed_model,
+    log_likelihood,
+    shrunk_effects,
+)
+from leaflearn.moments.group_moments import GroupMoments
+
+LME4 = {
+    "fixed": [1.87178118524, 0.8073110821941925, -0.5686892369444312],
+    "variances": [0.79279494, 0.26583795],
+    "noise": 0.426414379219,
+    "effects": [
+        [0.15030902, -0.05248731],
+        [0.22312929, 0.35506109],
+        [-0.25737032, -0.68488681],
+    ],
+}
+
+
+def table():
+    """30 groups of 8 rows with random intercepts and slopes of the first column."""
+    rng = np.random.default_rng(7)
+    group, x = np.repeat(np.arange(30), 8), rng.normal(size=(240, 2))
+    x = (x - x.mean(0)) / x.std(0)
+    u = rng.normal(size=(30, 2)) * [1.0, 0.5]
+    y = 2 + x @ [1.0, -0.5] + u[group, 0] + u[group, 1] * x[:, 0] + rng.normal(0, 0.7, 240)
+    features = np.c_[np.ones(240), x]
+    return features, y, group, GroupMoments.of(features, y[:, None], group, 30)
+
+
+def test_the_model_is_that_of_lme4():
+    # lmer(y ~ x1 + x2 + (1 | g) + (0 + x1 | g), REML = TRUE), lme4 1.1-31
+    *_, moments = table()
+    model = fit_mixed_model(moments, np.array([0, 1]))
+    np.testing.assert_allclose(model.coefficients, LME4["fixed"], rtol=1e-3)
+    np.testing.assert_allclose(np.diag(model.covariance), LME4["variances"], rtol=1e-3)
+    assert model.noise == pytest.approx(LME4["noise"], rel=1e-3)
+    effects = shrunk_effects(model, moments)
+    np.testing.assert_allclose(effects[[0, 1, 29]], LME4["effects"], rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_the_density_of_a_group_is_that_of_its_rows(full):
+    features, y, group, moments = table()
+    model = fit_mixed_model(moments, np.array([0, 1]), full=full)
+    found = log_likelihood(model, moments)
+    for g in (0, 7, 29):
+        own = group == g
+        z = features[own][:, :2]
+        covariance = z @ model.covariance @ z.T + model.noise * np.eye(own.sum())
+        mean = features[own] @ model.coefficients
+        literal = multivariate_normal(mean, covariance).logpdf(y[own])
+        assert found[g] == pytest.approx(literal)
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_the_gradient_is_the_slope_of_the_criterion(full):
+    rng = np.random.default_rng(0)
+    features, y, group, _ = table()
+    features = np.hstack([features, np.cos(features[:, 1:2] * [1.0, 2.0] + 1)])
+    moments = GroupMoments.of(features, y[:, None], group, 30)
+    is_shrunk = np.array([False, False, False, True, True])
+    weight = rng.uniform(0.2, 1, size=30)
+    criterion = RestrictedLikelihood(moments, np.array([0, 1]), is_shrunk, weight, full)
+    point = np.array([0.7, 0.2, 0.4, -1.0] if full else [0.7, 0.4, -1.0])
+    slopes = []
+    for step in 1e-6 * np.eye(len(point)):
+        above, below = (criterion.evaluate(point + sign * step)[0] for sign in (1, -1))
+        slopes.append((above - below) / 2e-6)
+    np.testing.assert_allclose(criterion.evaluate(point)[1], slopes, rtol=1e-4, atol=1e-7)
+
+
+def test_a_group_weight_of_two_is_the_group_twice():
+    *_, moments = table()
+    twice = moments.take(np.r_[np.arange(30), 3])
+    weight = np.ones(30)
+    weight[3] = 2.0
+    for_twice = fit_mixed_model(twice, np.array([0]))
+    weighted = fit_mixed_model(moments, np.array([0]), weight=weight)
+    np.testing.assert_allclose(weighted.coefficients, for_twice.coefficients, rtol=1e-5)
+    assert weighted.noise == pytest.approx(for_twice.noise, rel=1e-5)
+
+
+def test_effects_that_are_not_there_have_no_variance():
+    rng = np.random.default_rng(1)
+    group, x = np.repeat(np.arange(40), 10), rng.normal(size=400)
+    y = x + rng.normal(size=400)
+    y -= (np.bincount(group, y) / 10)[group] - y.mean()  # the means of all groups are equal
+    moments = GroupMoments.of(np.c_[np.ones(400), x], y[:, None], group, 40)
+    assert fit_mixed_model(moments, np.array([0])).covariance[0, 0] < 1e-6
+
+
+def test_a_column_that_others_determine_changes_nothing():
+    features, y, group, moments = table()
+    twice = GroupMoments.of(np.c_[features, features[:, 1]], y[:, None], group, 30)
+    once, more = (fit_mixed_model(each, np.array([0, 1])) for each in (moments, twice))
+    assert more.noise == pytest.approx(once.noise, rel=1e-4)
+    np.testing.assert_allclose(more.covariance, once.covariance, rtol=1e-3, atol=1e-5)
+
+
+def test_more_rows_shrink_effects_less():
+    model = MixedModel(np.array([0]), np.zeros(1), np.ones((1, 1)), 1.0)
+    effects = [
+        shrunk_effects(
+            model, GroupMoments.of(np.ones((n, 1)), np.ones((n, 1)), np.zeros(n, dtype=int), 1)
+        ).item()
+        for n in (1, 2, 9)
+    ]
+    np.testing.assert_allclose(effects, [1 / 2, 2 / 3, 9 / 10])
