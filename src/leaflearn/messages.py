@@ -136,6 +136,22 @@ class SavedText(Message, code="saved-text"):
 
 
 @dataclass(frozen=True)
+class UnknownGroups(Message, code="unknown-groups"):
+    """Groups without training rows were predicted."""
+
+    n_groups: int
+    n_rows: int
+
+    def __str__(self) -> str:
+        groups = "1 group is" if self.n_groups == 1 else f"{self.n_groups:,} groups are"
+        rows = "1 row" if self.n_rows == 1 else f"{self.n_rows:,} rows"
+        return (
+            f"{groups} not known; {rows} were predicted without group effects. Identify such "
+            "groups from a few labelled rows first: predict(X, context=identify(...), groups=...)."
+        )
+
+
+@dataclass(frozen=True)
 class FitMayBeWrong(Message, code="fit-may-be-wrong"):
     """The diagnostics of a fit found problems."""
 

@@ -490,8 +490,8 @@ LOCAL_MODELS = {
     "text": (
         "mlp",
         (
-            "local_model='mlp' is neither None, a factory (input_shape, n_outputs) ->"
-            " torch.nn.Module, nor a scikit-learn estimator object; pass one of these."
+            "local_model='mlp' is neither None, 'linear', 'smooth', a factory (input_shape, "
+            "n_outputs) -> torch.nn.Module, nor a scikit-learn estimator object; pass one of these."
         ),
     ),
     "a class": (

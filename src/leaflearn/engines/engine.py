@@ -1,4 +1,8 @@
-"""Which engine fits a local model: gradient steps for networks, refits for scikit-learn models."""
+"""Which engine fits a local model.
+
+Networks are fitted by gradient steps, scikit-learn models by refits, linear and smooth models in
+closed form.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +21,8 @@ from leaflearn.initialization.surrogate import Start
 
 Engine = Callable[[Parameters, int, GroupedData, Start | None, np.random.RandomState], EngineResult]
 
+CLOSED_FORM_MODELS = ("linear", "smooth")  # have an engine that chooses the contexts itself
+
 ENGINES: dict[str, Engine] = {
     "mlp": fit_by_gradient,
     "module": fit_by_gradient,
@@ -25,7 +31,7 @@ ENGINES: dict[str, Engine] = {
 
 
 def choose_engine(local_model: Any) -> str:
-    """The engine of a local model: "mlp", "module" (a factory of the user's) or "refit".
+    """The engine of a local model: "mlp", "module" (a factory), "refit" or "closed_form".
 
     Examples
     --------
@@ -33,6 +39,8 @@ def choose_engine(local_model: Any) -> str:
     >>> choose_engine(None), choose_engine(Ridge()), choose_engine(lambda shape, n_outputs: ...)
     ('mlp', 'refit', 'module')
     """
+    if isinstance(local_model, str) and local_model in CLOSED_FORM_MODELS:
+        return "closed_form"
     if local_model is None:
         return "mlp"
     is_class = isinstance(local_model, type)
@@ -51,6 +59,6 @@ def choose_engine(local_model: Any) -> str:
     if callable(local_model):
         return "module"
     raise TypeError(
-        f"local_model={local_model!r} is neither None, a factory (input_shape, n_outputs) -> "
-        "torch.nn.Module, nor a scikit-learn estimator object; pass one of these."
+        f"local_model={local_model!r} is neither None, 'linear', 'smooth', a factory (input_shape, "
+        "n_outputs) -> torch.nn.Module, nor a scikit-learn estimator object; pass one of these."
     )

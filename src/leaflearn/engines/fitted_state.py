@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leaflearn.core.grouped_data import GroupedData
+from leaflearn.effects.group_effects import GroupEffects
 from leaflearn.engines.calibration import posterior
 from leaflearn.engines.local_models import LocalModels
 from leaflearn.engines.novelty import HeldOut
@@ -54,6 +55,9 @@ class FittedState:
         Groups that no context explains, see `partial_fit`, shape (m,).
     replay_buffer
         Training rows kept for `prune`, `merge` and `partial_fit`.
+    effects
+        Group effects, with priors and noise of the contexts; None for models without. With them,
+        scores are minus the log of prior times marginal likelihood.
 
     Examples
     --------
@@ -84,6 +88,7 @@ class FittedState:
     context_order: Ints = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     is_unexplained: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, dtype=bool))
     replay_buffer: GroupedData | None = None
+    effects: GroupEffects | None = None
 
     def __post_init__(self) -> None:
         m, K = self.scores.shape
@@ -137,6 +142,7 @@ class FittedState:
             held_out=replace(self.held_out, losses=[self.held_out.losses[k] for k in chosen]),
             context_order=self.context_order[chosen],
             history={**self.history, "usage": self.history["usage"][:, chosen]},
+            effects=None if self.effects is None else self.effects.take_contexts(chosen),
         )
 
     def without(self, gone: int, into: int | None = None) -> FittedState:

@@ -19,6 +19,7 @@ class Parameters(Protocol):
 
     n_contexts: int | str
     local_model: Any
+    group_effects: str | None
     allocation: str | Rule
     temperature: float | str
     init: str

@@ -158,6 +158,44 @@ class HeldOutSettings:
         return NormalDist().inv_cdf(1.0 - self.alarm_rate)
 
 
+@dataclass(frozen=True)
+class ClosedFormSettings:
+    """How linear and smooth local models are fitted.
+
+    Parameters
+    ----------
+    n_cosines
+        Random Fourier features of a smooth model.
+    scales
+        Lengths over which smooth models vary, in standard deviations of the inputs; the most
+        probable one is kept.
+    max_slopes
+        Columns besides the constant that may have group effects.
+    max_rounds
+        Rounds of fitting contexts and allocating groups.
+    max_change
+        A fit has converged when no posterior probability changes by more than this.
+    min_groups
+        Groups that a context needs to be fitted again.
+    min_probability
+        Probabilities of classes are at least about this.
+
+    Examples
+    --------
+    >>> ClosedFormSettings().max_slopes
+    8
+    """
+
+    n_cosines: int = 50
+    scales: tuple[float, ...] = (0.5, 1.0, 2.0)
+    max_slopes: int = 8
+    max_rounds: int = 30
+    max_change: float = 0.01
+    min_groups: float = 0.5
+    min_probability: float = 0.01
+
+
 TRAINING = TrainingSettings()
+CLOSED_FORM = ClosedFormSettings()
 REFIT = RefitSettings()
 HELD_OUT = HeldOutSettings()

@@ -36,7 +36,9 @@ from leaflearn.core.grouped_data import (
 from leaflearn.core.losses import Loss
 from leaflearn.core.training import ROWS_AT_ONCE, Callback, Schedule
 from leaflearn.diagnostics.checks import diagnose
+from leaflearn.effects.group_effects import GroupEffects
 from leaflearn.engines.calibration import find_evidence_factor
+from leaflearn.engines.closed_form import ClosedFormModels, fit_in_closed_form
 from leaflearn.engines.engine import ENGINES, choose_engine
 from leaflearn.engines.fitted_state import EngineResult, FittedState
 from leaflearn.engines.novelty import HeldOut, choose_held_out
@@ -53,7 +55,13 @@ from leaflearn.initialization.start import (
     uses_surrogate_start,
 )
 from leaflearn.initialization.surrogate import Start, Surrogate
-from leaflearn.messages import FitMayBeWrong, RecoveryWarning, SingleRowGroups
+from leaflearn.messages import (
+    FitMayBeWrong,
+    LeafWarning,
+    RecoveryWarning,
+    SingleRowGroups,
+    UnknownGroups,
+)
 from leaflearn.persistence import to_json, write_model
 from leaflearn.persistence.fingerprint import fingerprint
 from leaflearn.updates.partial_fit import update_contexts
@@ -75,6 +83,7 @@ class BaseLeaf(BaseEstimator):
         n_contexts: int | str = "auto",
         *,
         local_model: Any = None,
+        group_effects: str | None = "auto",
         allocation: str | Rule = "annealed",
         temperature: float | str = "auto",
         init: str = "auto",
@@ -99,6 +108,7 @@ class BaseLeaf(BaseEstimator):
     ) -> None:
         self.n_contexts = n_contexts
         self.local_model = local_model
+        self.group_effects = group_effects
         self.allocation = allocation
         self.temperature = temperature
         self.init = init
@@ -176,19 +186,49 @@ class BaseLeaf(BaseEstimator):
         with self._unchanged_on_error():
             data = self._check_data(X, y, groups, sample_weight)
             random_state = check_random_state(self.random_state)
-            start = initialize(self, data, random_state)
-            n_contexts = self._count_contexts(start)
-            labels = find_label_blocks(data, n_contexts, start, random_state)
-            self._warn_about_single_rows(data, labels)
-            data = self._exclude_outliers(data, start if uses_surrogate_start(self) else None)
-            fit = ENGINES[self._engine](self, n_contexts, data, start, random_state)
-            state = self._complete(fit.state, data)
-            state = self._diagnose(state, data, start, labels, random_state)
-            state = replace(state, held_out=self._hold_out(fit, state, data, random_state))
+            if self._engine == "closed_form":
+                state = self._fit_in_closed_form(data, random_state)
+            else:
+                state, data = self._fit_local_models(data, random_state)
             rng = np.random.default_rng(random_state.randint(2**31 - 1))
             buffer = fill_replay_buffer(data, state.contexts, rng)
             self._assign(replace(state, replay_buffer=buffer), data)
         return self
+
+    def _fit_local_models(
+        self, data: GroupedData, random_state: np.random.RandomState
+    ) -> tuple[FittedState, GroupedData]:
+        """Find a start, train local models from it, diagnose them; also return the rows used."""
+        start = initialize(self, data, random_state)
+        n_contexts = self._count_contexts(start)
+        labels = find_label_blocks(data, n_contexts, start, random_state)
+        self._warn_about_single_rows(data, labels)
+        data = self._exclude_outliers(data, start if uses_surrogate_start(self) else None)
+        fit = ENGINES[self._engine](self, n_contexts, data, start, random_state)
+        state = self._complete(fit.state, data)
+        state = self._diagnose(state, data, start, labels, random_state)
+        held_out = self._hold_out(fit, state, data, random_state)
+        return replace(state, held_out=held_out), data
+
+    def _fit_in_closed_form(
+        self, data: GroupedData, random_state: np.random.RandomState
+    ) -> FittedState:
+        """Contexts and effects from moments; then the effects of every group."""
+        self._warn_about_single_rows(data, None)
+        state = fit_in_closed_form(self, data, random_state).ordered_by_usage()
+        effects, scores = self._find_effects(state, data)
+        return replace(state, effects=effects, scores=scores)
+
+    def _find_effects(
+        self, state: FittedState, data: GroupedData
+    ) -> tuple[GroupEffects, NDArray[np.float64]]:
+        """The effects of the groups of some rows, and their scores (m, K)."""
+        assert state.effects is not None
+        assert isinstance(state.local_models, ClosedFormModels)
+        residual = state.local_models.residuals(data.X, data.y)  #                  (N, K, D)
+        weight = None if data.weight is None else data.weight / data.weight.mean()
+        n_groups = int(data.group.max()) + 1
+        return state.effects.of_groups(data.X, residual, data.group, n_groups, weight)
 
     def _assign(self, state: FittedState, data: GroupedData | None) -> None:
         """Set every attribute that depends on the contexts; `data` are the rows at hand."""
@@ -207,6 +247,12 @@ class BaseLeaf(BaseEstimator):
         self.selection_ = state.selection
         self.converged_ = state.converged
         self.stability_ = state.stability
+        if state.effects is not None:
+            self.priors_ = state.effects.priors
+            self.noise_ = state.effects.noise
+            self.effect_variances_ = state.effects.variances
+            own = np.arange(len(state.contexts)), state.contexts
+            self.group_effects_ = state.effects.effects[own]
         self.empirical_error_ = self._empirical_error(state, data)
 
     def restore(self, state: FittedState, attributes: Mapping[str, Any]) -> Self:
@@ -376,6 +422,9 @@ class BaseLeaf(BaseEstimator):
     def predict(self, X: Any, context: Any = None, groups: Any = None) -> NDArray[Any]:
         """Predict in a context; without `context` and `groups`, in the most used one (context 0).
 
+        With group effects, predictions for groups (`groups`, or an `Identification`) are averaged
+        over the posterior of their contexts and include their effects.
+
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
@@ -385,7 +434,8 @@ class BaseLeaf(BaseEstimator):
             to the rows by `groups`).
         groups : array of shape (n_samples,), default=None
             Without `context`: training groups, whose contexts are known. An unknown group is an
-            error.
+            error; with group effects, it is predicted without effects and with the shares of the
+            contexts, and a warning says how many there are.
 
         Returns
         -------
@@ -409,6 +459,8 @@ class BaseLeaf(BaseEstimator):
         """Predictions of each row's own context, in chunks: all contexts may not fit in memory."""
         check_is_fitted(self, "local_models_")
         X = check_X(self, X, reset=False, engine=self._engine)
+        if self._has_effects and (groups is not None or isinstance(context, Identification)):
+            return finish(self._predict_with_effects(X, context, groups)[0])
         contexts = self._contexts_of_rows(X.shape[0], context, groups)
         predictions = []
         for start in range(0, len(contexts), ROWS_AT_ONCE):
@@ -416,6 +468,63 @@ class BaseLeaf(BaseEstimator):
             outputs = self.fitted_state_.local_models.outputs(_safe_indexing(X, rows))  # (n, K, D)
             predictions.append(finish(outputs[np.arange(len(rows)), contexts[rows]]))
         return np.concatenate(predictions)
+
+    @property
+    def _has_effects(self) -> bool:
+        return self.fitted_state_.effects is not None
+
+    def _predict_distribution(
+        self, X: Any, context: Any, groups: Any
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Mean and variance (N, D) of rows of groups, or of contexts without known groups."""
+        effects = self.fitted_state_.effects
+        assert effects is not None
+        if groups is not None or isinstance(context, Identification):
+            return self._predict_with_effects(X, context, groups)
+        row, own = np.arange(X.shape[0]), self._contexts_of_rows(X.shape[0], context, groups)
+        outputs = self.fitted_state_.local_models.outputs(X)
+        variance = effects.variance(X, np.full(len(row), -1))
+        return outputs[row, own], variance[row, own]
+
+    def _predict_with_effects(
+        self, X: Any, context: Any, groups: Any
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Mean and variance (N, D) of a row, over the contexts of its group and their effects."""
+        effects = self.fitted_state_.effects
+        assert effects is not None
+        if context is None:
+            known, probability = self.groups_, self.probabilities_
+        elif isinstance(context, Identification):
+            if context.effects is None or context.products is None:
+                raise ValueError(
+                    "context comes from a model without group effects; identify with this model."
+                )
+            known, probability = context.groups, context.probability
+            effects = replace(effects, effects=context.effects, products=context.products)
+            if groups is None and len(context) == 1:
+                groups = np.repeat(context.groups, X.shape[0])
+            if groups is None:
+                raise self._groups_are_missing(context)
+        else:
+            raise ValueError(
+                "both context and groups are given, and they may disagree; give one of them."
+            )
+        group = self._find_rows(groups, X.shape[0], known)
+        is_unknown = group < 0
+        if is_unknown.any():
+            n_unknown = len(set(as_labels(groups)[is_unknown].tolist()))
+            warnings.warn(
+                LeafWarning(UnknownGroups(n_unknown, int(is_unknown.sum()))), stacklevel=4
+            )
+        weight = np.where(is_unknown[:, None], effects.priors, probability[group])  #  (N, K)
+        models = self.fitted_state_.local_models
+        assert isinstance(models, ClosedFormModels)
+        each = models.finish(effects.add(X, models.means(X), group))  #             (N, K, D)
+        mean = np.einsum("nk,nkd->nd", weight, each)
+        if models.n_classes:
+            return mean, mean * (1 - mean)
+        spread = effects.variance(X, group) + (each - mean[:, None]) ** 2
+        return mean, np.einsum("nk,nkd->nd", weight, spread)
 
     def _contexts_of_rows(self, n_rows: int, context: Any, groups: Any) -> NDArray[np.intp]:
         """The context of each row, from what was passed to `predict`, shape (n_rows,)."""
@@ -449,10 +558,7 @@ class BaseLeaf(BaseEstimator):
         if groups is None and len(found) == 1:
             groups = np.repeat(found.groups, n_rows)
         if groups is None:
-            raise ValueError(
-                f"context holds {len(found)} groups, but groups is None; pass groups= to say which "
-                "row belongs to which."
-            )
+            raise self._groups_are_missing(found)
         contexts = self._look_up(groups, n_rows, found.groups, found.context)
         n_open = int((contexts < 0).sum())
         if n_open:
@@ -463,18 +569,30 @@ class BaseLeaf(BaseEstimator):
         return contexts
 
     @staticmethod
-    def _look_up(
-        groups: Any, n_rows: int, known: NDArray[Any], contexts: NDArray[np.intp]
-    ) -> NDArray[np.intp]:
+    def _groups_are_missing(found: Identification) -> ValueError:
+        return ValueError(
+            f"context holds {len(found)} groups, but groups is None; pass groups= to say which row "
+            "belongs to which."
+        )
+
+    @staticmethod
+    def _find_rows(groups: Any, n_rows: int, known: NDArray[Any]) -> NDArray[np.intp]:
+        """The place of each row's group among the known ones, -1 for others."""
         labels = as_labels(groups)
         if len(labels) != n_rows:
             raise ValueError(
                 f"groups has {len(labels)} entries, but X has {n_rows} rows; give one group label "
                 "for every row."
             )
-        found = find_groups(labels, known)
+        return find_groups(labels, known)
+
+    @classmethod
+    def _look_up(
+        cls, groups: Any, n_rows: int, known: NDArray[Any], contexts: NDArray[np.intp]
+    ) -> NDArray[np.intp]:
+        found = cls._find_rows(groups, n_rows, known)
         if (found < 0).any():
-            unknown = labels.tolist()[int(np.argmax(found < 0))]
+            unknown = as_labels(groups).tolist()[int(np.argmax(found < 0))]
             raise ValueError(
                 f"group {unknown!r} is not known; identify it from a few labelled rows first."
             )
@@ -504,6 +622,8 @@ class BaseLeaf(BaseEstimator):
         X, target = self._check_labelled_rows(X, y, reset=False)
         one_group = np.zeros(len(target), dtype=int)
         labels, group = encode_groups(one_group if groups is None else groups, len(target))
+        if self._has_effects:
+            return self._identify_with_effects(X, target, labels, group, abstain)
         losses = self._losses_where_known(X, target)  #                             (N, K)
         known = np.nan_to_num(losses, nan=0.0, posinf=np.inf)
         scores = sum_by_group(trim_rows(known, group, self.trim), group)  #         (m, K)
@@ -513,6 +633,27 @@ class BaseLeaf(BaseEstimator):
         is_new = (novelty > HELD_OUT.novelty_limit) | has_no_known_label
         evidence = scores / state.evidence_unit
         return Identification.from_scores(labels, evidence, novelty, is_new, abstain)
+
+    def _identify_with_effects(
+        self,
+        X: Any,
+        target: NDArray[Any],
+        labels: NDArray[Any],
+        group: NDArray[np.intp],
+        abstain: bool,
+    ) -> Identification:
+        """Posterior of contexts and effects; novelty is how improbable the best context is."""
+        state = self.fitted_state_
+        assert isinstance(state.local_models, ClosedFormModels)
+        assert state.effects is not None
+        is_known = target >= 0 if hasattr(self, "classes_") else np.ones(len(target), dtype=bool)
+        residual, weight = state.local_models.residuals(X, target), is_known.astype(np.float64)
+        effects, scores = state.effects.of_groups(X, residual, group, len(labels), weight)
+        novelty = effects.novelty(X, residual, group, scores.argmin(1))
+        has_no_known_label = np.bincount(group, is_known) == 0
+        is_new = (novelty > HELD_OUT.novelty_limit) | has_no_known_label
+        found = Identification.from_scores(labels, scores, novelty, is_new, abstain)
+        return replace(found, effects=effects.effects, products=effects.products)
 
     def _losses_where_known(self, X: Any, target: NDArray[Any]) -> NDArray[np.float64]:
         """Loss of every row under every local model, (N, K); NaN for labels new to the model."""
@@ -533,12 +674,18 @@ class BaseLeaf(BaseEstimator):
             return float(metric(y, self.predict(X), sample_weight=sample_weight))
         rows, context = self._identify_by_half(X, y, groups)
         weight = None if sample_weight is None else np.asarray(sample_weight)[rows]
-        predictions = self.predict(_safe_indexing(X, rows), context)
+        if isinstance(context, Identification):
+            group = encode_groups(groups, len(y))[1][rows]
+            with warnings.catch_warnings():  # groups of a single row have nothing to identify them
+                warnings.simplefilter("ignore", LeafWarning)
+                predictions = self.predict(_safe_indexing(X, rows), context, group)
+        else:
+            predictions = self.predict(_safe_indexing(X, rows), context)
         return float(metric(_safe_indexing(y, rows), predictions, sample_weight=weight))
 
     def _identify_by_half(
         self, X: Any, y: Any, groups: Any
-    ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    ) -> tuple[NDArray[np.intp], NDArray[np.intp] | Identification]:
         """Rows to score and their contexts, which every second row of each group identifies."""
         labels, group = encode_groups(groups, len(y))
         is_second = position_in_group(group) % 2 == 0
@@ -549,6 +696,8 @@ class BaseLeaf(BaseEstimator):
         if len(support):
             support_X, support_y = _safe_indexing(X, support), _safe_indexing(y, support)
             found = self.identify(support_X, support_y, group[support])
+            if self._has_effects:
+                return np.flatnonzero(~is_support), found
             context[found.groups] = found.context
         scored = np.flatnonzero(~is_support)
         return scored, context[group[scored]]
@@ -595,6 +744,7 @@ class BaseLeaf(BaseEstimator):
             raise ValueError(
                 f"min_usage={min_usage!r}, but a share between 0 and 1, or 'auto', was expected."
             )
+        self._refuse_updates("prune")
         with self._unchanged_on_error():
             self._replace_contexts(prune(self.fitted_state_, self, min_usage, redundant))
         return self
@@ -632,6 +782,7 @@ class BaseLeaf(BaseEstimator):
         """
         check_is_fitted(self, "local_models_")
         self._check_pair(first, second)
+        self._refuse_updates("merge")
         with self._unchanged_on_error():
             self._replace_contexts(merge(self.fitted_state_, self, first, second))
         return self
@@ -685,6 +836,7 @@ class BaseLeaf(BaseEstimator):
                 f"classes={np.unique(classes).tolist()} differs from the first call, which has to "
                 "name all labels."
             )
+        self._refuse_updates("partial_fit")
         with self._unchanged_on_error():
             buffer = stored_rows(self.fitted_state_)
             X, target = self._check_labelled_rows(X, y, reset=False)
@@ -730,6 +882,13 @@ class BaseLeaf(BaseEstimator):
             means = state.mean_scores[numbers]
             state = self._check_fit(state, surrogate, means, [], n_before=n_before)
         self._assign(state, state.replay_buffer)
+
+    def _refuse_updates(self, method: str) -> None:
+        if self._engine == "closed_form":
+            raise ValueError(
+                f"{method} does not update local_model={self.local_model!r}, which is fitted in "
+                "seconds; fit it again, with all rows or another n_contexts."
+            )
 
     def _check_pair(self, first: Any, second: Any) -> None:
         if first is None and second is None:

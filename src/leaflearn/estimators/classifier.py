@@ -40,6 +40,11 @@ class LeafClassifier(ClassifierMixin, BaseLeaf):
         return logits; it must be a function or class, not a lambda, if the estimator is pickled.
         Or any scikit-learn classifier, which gets the classes as numbers 0, 1, ... in the order of
         `classes_`.
+    group_effects : {"auto", "intercept", "slopes"} or None, default="auto"
+        How groups may deviate from their context by degree, as random effects: not at all (None, as
+        in the paper), by an offset, by an offset and slopes of up to eight columns that vary within
+        groups, or by what the restricted likelihood asks for, which may bend along a column.
+        Local models "linear" and "smooth" have them; with others "auto" is None.
     allocation : {"annealed", "hard", "sampled", "soft"} or rule, default="annealed"
         How groups are allocated to contexts: "annealed" starts soft and ends hard, "hard" is LEAF
         as published, "sampled" is LEAF-EM, "soft" is textbook EM. Or pass an allocation rule.
@@ -278,7 +283,7 @@ class LeafClassifier(ClassifierMixin, BaseLeaf):
         return float(1.0 / max(np.log((1.0 - error) * (data.n_outputs - 1) / error), 1e-3))
 
     def _empirical_error(self, state: FittedState, data: GroupedData | None) -> float:
-        if self._engine != "refit":
+        if self._engine not in ("refit", "closed_form"):
             return float((state.scores.min(1) / state.sizes).mean())
         if data is None:
             return float("nan")

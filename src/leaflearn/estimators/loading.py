@@ -31,6 +31,7 @@ from leaflearn.persistence import (
 )
 from leaflearn.persistence.values import Arrays
 
+ADDED_PARAMETERS = ("group_effects",)  # since version 0.1.0, whose folders lack them
 ESTIMATORS: dict[str, type[LeafClassifier] | type[LeafRegressor]] = {
     "LeafClassifier": LeafClassifier,
     "LeafRegressor": LeafRegressor,
@@ -111,7 +112,7 @@ def rebuild_estimator(
     if kind == "refit":
         estimator.set_params(local_model=inner)
     with expecting("an estimator of leaflearn"):
-        values = {name: saved[key] for key, name in STATE.items()}
+        values = {name: saved[key] for key, name in STATE.items() if key in saved}
         _check_shapes(attributes, values, len(local_models.models), buffer)
         state = FittedState(
             local_models,
@@ -160,7 +161,9 @@ def _read_parameters(
         names = [
             name
             for name in estimator.get_params(deep=False)
-            if name not in given and not (name == "local_model" and kind == "refit")
+            if (name in saved or name not in ADDED_PARAMETERS)
+            and name not in given
+            and not (name == "local_model" and kind == "refit")
         ]
         missing = {
             name: saved[name][YOURS]

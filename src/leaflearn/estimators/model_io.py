@@ -6,6 +6,7 @@ stored by kind:
 mlp      weights in safetensors; the network is built again from its widths
 module   weights in safetensors; the factory is code, so that `load` has to be given it again
 refit    scikit-learn models, and the unfitted one that they are copies of, in skops
+closed_form  coefficients and features, as arrays
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from torch import Tensor, nn
 from leaflearn.core.allocation import Annealed, Hard, Sampled, Soft
 from leaflearn.core.grouped_data import GroupedData
 from leaflearn.core.losses import LOSSES
+from leaflearn.effects.group_effects import GroupEffects
+from leaflearn.engines.closed_form import ClosedFormModels
 from leaflearn.engines.engine import choose_engine
 from leaflearn.engines.local_models import LocalModels, NetworkModels, RefittedModels, Scaling
 from leaflearn.engines.networks import mlp
@@ -27,6 +30,7 @@ from leaflearn.engines.novelty import HeldOut
 from leaflearn.engines.parameters import Parameters
 from leaflearn.engines.recipe import resolve_device, seeded
 from leaflearn.engines.refit_task import ClassRowLoss, Fitted, SquaredRowLoss
+from leaflearn.moments.features import FeatureMap
 from leaflearn.persistence import (
     Model,
     expecting,
@@ -57,6 +61,7 @@ ATTRIBUTES = {
         *("n_contexts_", "contexts_", "probabilities_", "usage_", "context_order_"),
         *("history_", "restarts_", "best_restart_", "n_iter_", "init_", "selection_"),
         *("converged_", "stability_", "empirical_error_", "outliers_"),
+        *("priors_", "noise_", "effect_variances_", "group_effects_"),
     )
 } | {"_input_shape": "input_shape_", "_y_shape": "y_shape_", "_fingerprint": "fingerprint_"}
 # The rest of the fitted state, likewise.
@@ -67,6 +72,7 @@ STATE = {
     "_is_aside": "is_unexplained",
     "_scores": "scores",
     "_held_out": "held_out",
+    "_effects": "effects",
 }
 # Classes of leaflearn that parameters and the fitted state may contain.
 CLASSES: dict[str, type[Any]] = {
@@ -75,6 +81,7 @@ CLASSES: dict[str, type[Any]] = {
         *(Hard, Soft, Sampled, Annealed),
         *LOSSES.values(),
         *(Scaling, HeldOut, SquaredRowLoss, ClassRowLoss),
+        *(FeatureMap, GroupEffects),
     )
 }
 
@@ -160,6 +167,9 @@ def describe_local_models(
         section = {"n_rows": n_rows, **_fields(local_models, "row_losses", "n_classes")}
         described = {"kind": kind, **to_json(section, arrays, CLASSES, "local_models")}
         return described, {SKOPS: pack_objects(content, "local_model")}
+    if isinstance(local_models, ClosedFormModels):
+        section = _fields(local_models, "features", "coefficients", "scale", "n_classes")
+        return {"kind": kind, **to_json(section, arrays, CLASSES, "local_models")}, {}
     assert isinstance(local_models, NetworkModels)
     first = local_models.models[0]
     if local_models.is_classifier:
@@ -202,6 +212,9 @@ def rebuild_local_models(
             fitted = [Fitted(*pair) for pair in pairs]
             models = RefittedModels(fitted, section["row_losses"], section["n_classes"])
             return models, found["local_model"]
+    if kind == "closed_form":
+        with expecting("local models of leaflearn"):
+            return ClosedFormModels(**section), None
     tensors, device = (
         unpack_tensors(model.part(WEIGHTS), WEIGHTS),
         resolve_device(parameters.device),
@@ -240,7 +253,7 @@ def describe_object(value: Any) -> Any:
 def _kind_of(local_models: LocalModels) -> str:
     if isinstance(local_models, NetworkModels):
         return "module" if local_models.x_scaling is None else "mlp"
-    return "refit"
+    return "closed_form" if isinstance(local_models, ClosedFormModels) else "refit"
 
 
 def _fields(local_models: LocalModels, *names: str) -> dict[str, Any]:

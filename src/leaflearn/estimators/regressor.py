@@ -9,12 +9,13 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils import column_or_1d, get_tags
+from sklearn.utils.validation import check_is_fitted
 
 from leaflearn.core.grouped_data import GroupedData
 from leaflearn.engines.fitted_state import FittedState
 from leaflearn.engines.local_models import NetworkModels
 from leaflearn.estimators.base import BaseLeaf, mean_over_groups
-from leaflearn.estimators.validation import check_regression_y
+from leaflearn.estimators.validation import check_regression_y, check_X
 
 # Lower bound of the noise variance, in units of the variance of y: a perfect fit has a posterior.
 MIN_NOISE = 1e-12
@@ -32,11 +33,17 @@ class LeafRegressor(RegressorMixin, BaseLeaf):
         Number of contexts. "auto" chooses it before anything is trained: the smallest number
         whose contexts predict held-out rows of their groups as well as larger numbers do, and 1
         where nothing conflicts. See `selection_`.
-    local_model : None, callable or scikit-learn regressor, default=None
+    local_model : None, "linear", "smooth", callable or scikit-learn regressor, default=None
         The model of one context. None is a network sized to the data, which also standardizes X and
-        y. Or a factory `(input_shape, n_outputs) -> torch.nn.Module`, whose modules get X and y as
-        they are; it must be a function or class, not a lambda, if the estimator is pickled. Or any
-        scikit-learn regressor.
+        y. "linear" and "smooth" (a sum of random Fourier features) are fitted in closed form, with
+        group effects. Or a factory `(input_shape, n_outputs) -> torch.nn.Module`, whose modules get
+        X and y as they are; it must be a function or class, not a lambda, if the estimator is
+        pickled. Or any scikit-learn regressor.
+    group_effects : {"auto", "intercept", "slopes"} or None, default="auto"
+        How groups may deviate from their context by degree, as random effects: not at all (None, as
+        in the paper), by an offset, by an offset and slopes of up to eight columns that vary within
+        groups, or by what the restricted likelihood asks for, which may bend along a column.
+        Local models "linear" and "smooth" have them; with others "auto" is None.
     allocation : {"annealed", "hard", "sampled", "soft"} or rule, default="annealed"
         How groups are allocated to contexts: "annealed" starts soft and ends hard, "hard" is LEAF
         as published, "sampled" is LEAF-EM, "soft" is textbook EM. Or pass an allocation rule.
@@ -111,6 +118,15 @@ class LeafRegressor(RegressorMixin, BaseLeaf):
         Share of groups in each context.
     local_models_ : list
         The fitted local models.
+    priors_ : ndarray of shape (n_contexts_,)
+        With local models "linear" and "smooth": share of each context.
+    noise_ : ndarray of shape (n_contexts_, n_outputs)
+        Likewise: variance of a row around the mean of its context and the effects of its group.
+    group_effects_ : ndarray of shape (n_groups, n_outputs, n_effects)
+        Likewise: the expected effects of each group in its context, on standardized columns; the
+        first is the offset.
+    effect_variances_ : ndarray of shape (n_contexts_, n_outputs, n_effects)
+        Likewise: their variances.
     empirical_error_ : float
         Mean over groups of the mean loss under the best local model.
     history_ : dict of arrays
@@ -157,6 +173,10 @@ class LeafRegressor(RegressorMixin, BaseLeaf):
         variance of the targets; aic, bic and icl of the smooth surrogate models as a mixture of
         Gaussian regressions. Where inputs name items, mean targets per item replace the smooth
         models, and there are only the first three. All are empty where nothing was tried.
+
+        With local models "linear" and "smooth" it has one entry per candidate: n_contexts,
+        has_effects, has_own_means (or one mean function that contexts share, with differences in
+        the columns that have effects), log_density (of held-out groups, on average) and bic.
     fitted_state_ : FittedState
         Everything that was found about the contexts, as one immutable value. The attributes above
         are taken from it.
@@ -207,6 +227,46 @@ class LeafRegressor(RegressorMixin, BaseLeaf):
             )
         return column_or_1d(values, warn=True)
 
+    def predict(
+        self, X: Any, context: Any = None, groups: Any = None, return_std: bool = False
+    ) -> Any:
+        """Predict in a context; without `context` and `groups`, in the most used one (context 0).
+
+        With group effects, predictions for groups (`groups`, or an `Identification`) are averaged
+        over the posterior of their contexts and include their effects.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Inputs.
+        context : int, array of shape (n_samples,) or Identification, default=None
+            The context of all rows, of each row, or of each group as returned by `identify` (joined
+            to the rows by `groups`).
+        groups : array of shape (n_samples,), default=None
+            Without `context`: training groups. A group that is not known is an error; with group
+            effects, it is predicted without effects and with the shares of the contexts, and a
+            warning says how many there are.
+        return_std : bool, default=False
+            Also return the standard deviation of a new row around its prediction: noise, uncertain
+            effects and uncertain contexts. Only with group effects.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            Predictions; with `return_std`, a pair of such arrays.
+        """
+        if not return_std:
+            return super().predict(X, context, groups)
+        check_is_fitted(self, "local_models_")
+        if not self._has_effects:
+            raise ValueError(
+                "return_std=True needs a model of the noise; fit with local_model='linear' or "
+                "'smooth'."
+            )
+        X = check_X(self, X, reset=False, engine=self._engine)
+        mean, variance = self._predict_distribution(X, context, groups)
+        return self._finish(mean), self._finish(np.sqrt(variance))
+
     def _finish(self, outputs: NDArray[np.float64]) -> NDArray[np.float64]:
         return outputs.reshape(*outputs.shape[:-1], *self.y_shape_)
 
@@ -243,7 +303,9 @@ class LeafRegressor(RegressorMixin, BaseLeaf):
         For other losses, and for modules from a factory, the training loss.
         """
         mean_losses = state.scores.min(1) / state.sizes
-        if self._engine == "module" or self.loss not in ("auto", "squared"):
+        if self._engine == "module" or (
+            self._engine != "closed_form" and self.loss not in ("auto", "squared")
+        ):
             return float(mean_losses.mean())
         if data is None:
             return float("nan")

@@ -98,6 +98,7 @@ def check_parameters(parameters: Parameters) -> None:
             "of such objects."
         )
     _check_local_model(parameters)
+    _check_group_effects(parameters)
 
 
 def _check_local_model(parameters: Parameters) -> None:
@@ -109,6 +110,30 @@ def _check_local_model(parameters: Parameters) -> None:
         raise ValueError(
             f"local_model={parameters.local_model!r} is not a {kind}, but "
             f"{type(parameters).__name__} needs {kind}s as local models."
+        )
+
+
+def _check_group_effects(parameters: Parameters) -> None:
+    known = (None, "intercept", "slopes", "auto")
+    if parameters.group_effects not in known:
+        raise ValueError(
+            f"group_effects={parameters.group_effects!r} is not known; choose one of "
+            f"{', '.join(map(repr, known))}."
+        )
+    is_closed_form = choose_engine(parameters.local_model) == "closed_form"
+    if (
+        is_closed_form
+        and parameters.n_contexts == "auto"
+        and get_tags(parameters).estimator_type == "classifier"
+    ):
+        raise ValueError(
+            f"n_contexts='auto' is not available for local_model={parameters.local_model!r} in "
+            "classification yet; give the number of contexts, 1 for a mixed model."
+        )
+    if parameters.group_effects in ("intercept", "slopes") and not is_closed_form:
+        raise ValueError(
+            f"group_effects={parameters.group_effects!r}, but only local_model='linear' and "
+            "local_model='smooth' have group effects; choose one of these, or group_effects=None."
         )
 
 
@@ -134,7 +159,7 @@ def check_X(estimator: BaseEstimator, X: Any, *, reset: bool, engine: str) -> An
         return validate_data(estimator, X, reset=reset, skip_check_array=True)
     if hasattr(X, "columns"):
         _refuse_columns(X)
-    if engine == "mlp" and len(getattr(X, "shape", ())) > 2:
+    if engine in ("mlp", "closed_form") and len(getattr(X, "shape", ())) > 2:
         raise ValueError(
             f"X has shape {tuple(X.shape)}, but the default local model takes rows of features; "
             "pass a module factory as local_model, or reshape X to (n_samples, n_features)."
@@ -145,7 +170,7 @@ def check_X(estimator: BaseEstimator, X: Any, *, reset: bool, engine: str) -> An
         to_numpy(X),
         reset=reset,
         accept_sparse=["csr", "csc"] if tags.sparse else False,
-        dtype={"mlp": np.float64, "module": np.float32, "refit": "numeric"}[engine],
+        dtype={"module": np.float32, "refit": "numeric"}.get(engine, np.float64),
         ensure_all_finite=False,
         allow_nd=engine == "module",
     )
