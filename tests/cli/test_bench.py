@@ -1,4 +1,4 @@
-"""`leaflearn bench recovery`: what it runs, prints and writes; the runs are mocked or short."""
+"""`leaflearn bench`: what it runs, prints and writes; the runs are mocked or short."""
 
 import json
 import os
@@ -8,6 +8,9 @@ from dataclasses import replace
 
 import pytest
 
+from leaflearn.benchmark.real import suite as real_suite
+from leaflearn.benchmark.real.run import METHODS
+from leaflearn.benchmark.real.tables import TABLES, RealTable
 from leaflearn.benchmark.recovery import suite as recovery_suite
 from leaflearn.benchmark.recovery.run import RULES
 from leaflearn.benchmark.recovery.tasks import TASKS
@@ -75,7 +78,13 @@ def leaflearn(capsys):
 
 
 @pytest.mark.parametrize(
-    "arguments", [["bench"], ["bench", "--help"], ["bench", "recovery", "--help"]]
+    "arguments",
+    [
+        ["bench"],
+        ["bench", "--help"],
+        ["bench", "recovery", "--help"],
+        ["bench", "real", "--help"],
+    ],
 )
 def test_help_imports_no_heavy_package(arguments):
     heavy = "{'torch', 'sklearn', 'matplotlib', 'numpy'}"
@@ -87,7 +96,7 @@ def test_help_imports_no_heavy_package(arguments):
         [sys.executable, "-c", program], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert "recover" in done.stdout
+    assert "record" in done.stdout or "recover" in done.stdout
 
 
 @pytest.mark.usefixtures("two_tasks")
@@ -238,3 +247,155 @@ def test_an_interrupted_benchmark_is_resumed(leaflearn, fits, place):
     outcome.clear()
     assert leaflearn(*arguments)[0] == 0
     assert done == [("tiny", "hard", 2), ("tiny", "hard", 3)]
+
+
+# Real tables
+
+
+@pytest.fixture
+def real_table(place, monkeypatch):
+    """One table and nothing else, whose file is in the data folder."""
+    monkeypatch.setenv("LEAFLEARN_DATA", str(place / "data"))
+    table = RealTable("pets", "pets.csv", "weight", "owner", (), "a friend")
+    for name in list(TABLES):
+        monkeypatch.delitem(TABLES, name)
+    monkeypatch.setitem(TABLES, "pets", table)
+    table.path.parent.mkdir(parents=True)
+    lines = [f"{(7 * i) % 10},{i // 10},{i % 10}" for i in range(300)]
+    table.path.write_text("\n".join(["weight,owner,age", *lines]))
+    return table
+
+
+@pytest.fixture
+def real_runs(real_table, monkeypatch):
+    """Mocked runs: what was run, and what each raises or its outcome."""
+    done, outcome = [], {}
+
+    def mock_run(table, method, split, commit=None):
+        done.append((table.name, method, split))
+        if isinstance(outcome.get(split), BaseException):
+            raise outcome[split]
+        found = outcome.get(method, "ok")
+        loss = 81.0 if method.startswith("leaflearn") else 100.0
+        return {
+            "table": table.name,
+            "method": method,
+            "split": split,
+            "outcome": found,
+            "reason": None,
+            "measure": "rmse",
+            "cells": {"known": {"loss": loss, "rows": 100, "groups": 30}} if found == "ok" else {},
+            "seconds": 1.0,
+            "commit": commit,
+        }
+
+    monkeypatch.setattr(real_suite, "run", mock_run)
+    return done, outcome
+
+
+@pytest.fixture
+def bench_real(capsys):
+    """Run `leaflearn bench real`; its exit code, what it printed, and its error."""
+
+    def call(*arguments):
+        code = run(["bench", "real", *map(str, arguments)])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+def test_real_tables_are_fitted_recorded_and_drawn(bench_real, real_table, place):
+    code, out, err = bench_real("--methods", "pooled linear", "--splits", 1, "-o", "new/folder")
+    assert (code, err) == (0, "")
+    folder = place / "new" / "folder"
+    assert set(os.listdir(folder)) == {"records.jsonl", "table.md", "ratios.png"}
+    (record,) = map(json.loads, (folder / "records.jsonl").read_text().splitlines())
+    assert (record["outcome"], record["cells"]["known"]["groups"]) == ("ok", 24)
+    assert (folder / "ratios.png").read_bytes().startswith(b"\x89PNG")
+    assert "No cell with enough groups has both a method of leaflearn and a peer.\n" in out
+    assert out.endswith("Records, summary and figure are in new/folder\n")
+
+
+def test_all_methods_and_splits_are_run_by_default(bench_real, real_runs):
+    done, _ = real_runs
+    assert bench_real()[0] == 0
+    assert done == [("pets", method, split) for split in range(5) for method in METHODS]
+
+
+def test_ratios_and_missing_programs_are_printed(bench_real, real_runs):
+    real_runs[1].update({"lme4": "missing", "merf": "not applicable", "flexmix": "failed"})
+    arguments = ("--methods", "leaflearn,lme4,merf,flexmix,gpboost", "--splits", 1)
+    code, out, err = bench_real(*arguments)
+    assert (code, err) == (0, "")
+    rows = [line.split() for line in out.splitlines()]
+    assert ["gpboost", "0.900", "(1)"] in rows
+    assert ["the", "best", "peer", "0.900", "(1)"] in rows
+    assert (
+        "leaflearn is best in 1 of 1 cells, and best or within 2 % of the best peer in 1 (100 %).\n"
+        in out
+    )
+    assert "Runs of methods that are not installed: lme4 (1).\n" in out
+    assert "Runs that failed: flexmix (1).\n" in out
+
+
+def test_the_json_of_real_tables_is_the_only_output(bench_real, real_runs):
+    code, out, err = bench_real("--methods", "leaflearn,lme4", "--splits", 2, "--json")
+    assert (code, err) == (0, "")
+    answer = json.loads(out)
+    assert {os.path.basename(file) for file in answer["files"]} == set(os.listdir("leaflearn-real"))
+    (comparison,) = answer["summary"]["comparisons"]
+    assert comparison["to_peers"]["lme4"]["known"] == {"ratio": 0.9, "n_tables": 1}
+    assert comparison["share_tied"] == 1.0
+
+
+def test_unknown_tables_and_methods_are_answered_with_the_known_ones(bench_real, real_runs, place):
+    assert bench_real("--tables", "pets,plants") == (
+        2,
+        "",
+        "leaflearn: There is no table called 'plants'. There are: pets.\n",
+    )
+    assert bench_real("--methods", "oracle") == (
+        2,
+        "",
+        f"leaflearn: There is no method called 'oracle'. There are: {', '.join(METHODS)}.\n",
+    )
+    assert bench_real("--methods", "") == (
+        2,
+        "",
+        f"leaflearn: No method is named in --methods ''. There are: {', '.join(METHODS)}.\n",
+    )
+    assert real_runs[0] == []
+    assert os.listdir(place) == ["data"]
+
+
+@pytest.mark.parametrize("n_splits", [0, 6])
+def test_there_are_one_to_five_splits(bench_real, n_splits):
+    sentence = (
+        f"leaflearn: Invalid value for '--splits': {n_splits} is not in the range 1<=x<=5. See "
+        "'leaflearn bench real --help'.\n"
+    )
+    assert bench_real("--splits", n_splits) == (2, "", sentence)
+
+
+def test_a_missing_table_is_one_sentence_before_the_work(bench_real, real_table, place):
+    real_table.path.unlink()
+    assert bench_real() == (
+        2,
+        "",
+        f"leaflearn: The table 'pets' needs '{real_table.path}', which does not exist; "
+        "get it from its public source (a friend) or set LEAFLEARN_DATA.\n",
+    )
+    assert os.listdir(place) == ["data"]
+
+
+def test_an_interrupted_comparison_is_resumed(bench_real, real_runs, place):
+    done, outcome = real_runs
+    outcome[2] = KeyboardInterrupt()
+    arguments = ("--methods", "lme4", "-o", "here")
+    assert bench_real(*arguments) == (130, "", "\nleaflearn: Interrupted.\n")
+    assert len((place / "here" / "records.jsonl").read_text().splitlines()) == 2
+    done.clear()
+    outcome.clear()
+    assert bench_real(*arguments)[0] == 0
+    assert [split for *_, split in done] == [2, 3, 4]

@@ -1,4 +1,4 @@
-"""`leaflearn bench`: measure the library on tasks with known contexts.
+"""`leaflearn bench`: measure the library on tasks with known contexts, and on real tables.
 
 Slow imports are inside the functions, so that `leaflearn bench --help` is fast.
 """
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from leaflearn.benchmark.real.settings import REAL
 from leaflearn.cli._tables import with_jobs
 from leaflearn.cli._text import say_json
 from leaflearn.progress import watch
@@ -27,7 +28,7 @@ N_SEEDS = 10
 @click.group(invoke_without_command=True)
 @click.pass_context
 def bench(context: click.Context) -> None:
-    """Measure how often the contexts are recovered."""
+    """Measure how often the contexts are recovered, and compare with other methods."""
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 
@@ -109,6 +110,66 @@ def recovery(
         click.echo(f"Records, summary and figures are in {output}")
 
 
+@bench.command()
+@click.option("--tables", help="Names of tables, separated by commas.  [default: all]")
+@click.option("--methods", help="Names of methods, separated by commas.  [default: all]")
+@click.option(
+    "--splits",
+    default=REAL.n_splits,
+    show_default=True,
+    type=click.IntRange(min=1, max=REAL.n_splits),
+    help="Run the first so many splits of each table.",
+)
+@with_jobs
+@click.option(
+    "-o",
+    "--output",
+    default="leaflearn-real",
+    show_default=True,
+    type=click.Path(path_type=Path),
+    help="The folder for the records; a run that is recorded there is not repeated.",
+)
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print the summary as JSON instead of a table."
+)
+def real(
+    tables: str | None,
+    methods: str | None,
+    splits: int,
+    jobs: int,
+    output: Path,
+    as_json: bool,
+) -> None:
+    """Compare with other methods on real tables with groups.
+
+    Every method learns from half of the rows of four fifths of the groups. It predicts the other
+    rows of these groups, and rows of the new groups, of which it is shown 1, 5, 10 or 20 labelled
+    rows. The tables are read from the folder "real" in the data folder, which LEAFLEARN_DATA names.
+
+    Each run is recorded in FOLDER/records.jsonl when it ends, and recorded runs are not repeated,
+    except those of methods that were not installed. The summary covers all records in the folder;
+    it is written there as table.md, with a figure.
+    """
+    from leaflearn.benchmark.real.run import METHODS
+    from leaflearn.benchmark.real.suite import RealRecords, run_real
+    from leaflearn.benchmark.real.summary import as_json as summary_as_json
+    from leaflearn.benchmark.real.tables import TABLES
+    from leaflearn.persistence.atomic_files import make_folder
+
+    named_tables = _names(",".join(TABLES) if tables is None else tables, TABLES, "table")
+    named_methods = _names(",".join(METHODS) if methods is None else methods, METHODS, "method")
+    for name in named_tables:
+        TABLES[name].check()
+    records = RealRecords(make_folder(output) / "records.jsonl")
+    run_real(records, named_tables, named_methods, splits, jobs, watch)
+    files = [records.path, *_write_real(output, records.all())]
+    if as_json:
+        say_json({"files": list(map(str, files)), "summary": summary_as_json(records.all())})
+    else:
+        _print_real(records.all())
+        click.echo(f"Records, summary and figure are in {output}")
+
+
 def _names(given: str, known: Iterable[str], what: str) -> list[str]:
     names = list(dict.fromkeys(name.strip() for name in given.split(",") if name.strip()))
     unknown = [name for name in names if name not in set(known)]
@@ -173,6 +234,63 @@ def _write(
         "tasks.png": to_png(draw_tasks(records)),
         "summary.md": render_markdown(summary).encode(),
     }
+    for name, content in contents.items():
+        write_file(folder / name, content)
+    return [folder / name for name in contents]
+
+
+def _print_real(records: Sequence[dict[str, Any]]) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+
+    from leaflearn.benchmark.real.summary import (
+        collect_cells,
+        compare_own,
+        count_outcomes,
+        describe,
+        ratio_table,
+    )
+
+    console = Console()
+    comparisons = compare_own(collect_cells(records))
+    for comparison in comparisons:
+        head, *rows = ratio_table(comparison)
+        table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+        for place, name in enumerate(head):
+            table.add_column(name, justify="right" if place else "left", vertical="bottom")
+        for row in rows:
+            table.add_row(*row)
+        console.print(table)
+        console.print(describe(comparison), highlight=False)
+    if comparisons:
+        console.print(
+            "Ratios of errors, geometric mean over tables (their number is in brackets); below 1 "
+            "is better than the peer.",
+            highlight=False,
+        )
+    else:
+        console.print(
+            "No cell with enough groups has both a method of leaflearn and a peer.",
+            highlight=False,
+        )
+    problems = {"missing": "of methods that are not installed", "failed": "that failed"}
+    for outcome, words in problems.items():
+        counts = [(line["method"], line[outcome]) for line in count_outcomes(records)]
+        names = [f"{method} ({n})" for method, n in counts if n]
+        if names:
+            console.print(f"Runs {words}: {', '.join(names)}.", highlight=False)
+
+
+def _write_real(folder: Path, records: Sequence[dict[str, Any]]) -> list[Path]:
+    from leaflearn.benchmark.figures.real_figures import draw_ratios
+    from leaflearn.benchmark.real.summary import PICTURE, collect_cells, render_markdown
+    from leaflearn.persistence.atomic_files import write_file
+    from leaflearn.report.page import to_png
+
+    contents = {"table.md": render_markdown(records).encode()}
+    if cells := collect_cells(records):
+        contents[PICTURE] = to_png(draw_ratios(cells))
     for name, content in contents.items():
         write_file(folder / name, content)
     return [folder / name for name in contents]

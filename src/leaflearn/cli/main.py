@@ -28,7 +28,7 @@ VERBS = {
     "show": "Show what is in a model folder.",
     "report": "Write a page about a model: what was found and where the contexts disagree.",
     "data": "List the data sets, download them, and look at them.",
-    "bench": "Measure how often the contexts are recovered.",
+    "bench": "Measure how often the contexts are recovered, and compare with other methods.",
     "reproduce": "Run the experiments of the paper, and write their tables and figures.",
     "results": "Show the tables of experiments that were run.",
 }

@@ -1,0 +1,1 @@
+"""Real tables with groups: leaflearn beside what a user would take instead."""

@@ -1,0 +1,144 @@
+"""Many runs of the comparison on real tables, each recorded in a file as soon as it is done.
+
+The file has one line of JSON per run, so an interruption loses at most the runs in progress.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import NamedTuple
+
+from leaflearn.benchmark.experiments.processes import run_jobs
+from leaflearn.benchmark.experiments.run_record import describe_environment
+from leaflearn.benchmark.json_lines import Record, append_json_line, read_json_lines
+from leaflearn.benchmark.real.contract import Method
+from leaflearn.benchmark.real.run import METHODS, MISSING, run
+from leaflearn.benchmark.real.tables import TABLES, RealTable
+
+Key = tuple[str, str, int]  # table, method, split
+Watch = Callable[[str, Iterator[Record], int], Iterable[Record]]  # title, records, how many
+FIELDS = ("table", "method", "split", "outcome", "measure", "cells", "seconds")
+
+
+def run_real(
+    records: RealRecords,
+    tables: Sequence[str],
+    methods: Sequence[str],
+    n_splits: int,
+    n_jobs: int,
+    watch: Watch,
+) -> None:
+    """Run what is not recorded yet.
+
+    Parameters
+    ----------
+    records
+        Earlier runs; new runs are added. Runs of methods that were not installed are repeated.
+    tables, methods
+        Every method is run on every table.
+    n_splits
+        The first so many splits are run. They are the outer loop, so that an interruption affects
+        all tables alike.
+    n_jobs
+        Number of processes, with one thread each.
+    watch
+        Called with a title, an iterator over the records and their number; returns an iterator
+        over the same records, for example with a progress bar.
+
+    Raises
+    ------
+    MissingDataError
+        If the file of a table is missing; nothing is run then.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     records = RealRecords(Path(folder) / "records.jsonl")
+    ...     run_real(records, [], ["pooled linear"], 1, 1, lambda title, coming, n: coming)
+    ...     records.all()
+    []
+    """
+    for name in tables:
+        TABLES[name].check()
+    commit = describe_environment()["commit"]
+    jobs = [
+        RealJob(TABLES[table], method, METHODS[method], split, commit)
+        for split in range(n_splits)
+        for table in tables
+        for method in methods
+        if not records.has((table, method, split))
+    ]
+    if not jobs:
+        return
+    with closing(run_jobs(jobs, n_jobs)) as coming:  # an interruption also ends the processes
+        for record in watch("real tables", coming, len(jobs)):
+            records.add(record)
+
+
+def key_of(record: Record) -> Key:
+    """The table, the method and the split of a record.
+
+    Examples
+    --------
+    >>> key_of({"table": "wages", "method": "lme4", "split": 3, "outcome": "ok"})
+    ('wages', 'lme4', 3)
+    """
+    return record["table"], record["method"], record["split"]
+
+
+class RealRecords:
+    """The records of a file, by table, method and split.
+
+    Parameters
+    ----------
+    path
+        The file; it may not exist yet. Of two records of the same run, the later one counts.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> record = {"table": "wages", "method": "lme4", "split": 3, "outcome": "missing"}
+    >>> record |= {"measure": "rmse", "cells": {}, "seconds": 0.0}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     records = RealRecords(Path(folder) / "records.jsonl")
+    ...     records.add(record)
+    ...     before = records.has(("wages", "lme4", 3))
+    ...     records.add(record | {"outcome": "ok"})
+    ...     before, records.has(("wages", "lme4", 3)), len(records.all())
+    (False, True, 1)
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._by_key = {key_of(record): record for record in read_json_lines(path, FIELDS)}
+
+    def has(self, key: Key) -> bool:
+        """Whether the run is recorded, and not as one whose program was not installed."""
+        return key in self._by_key and self._by_key[key]["outcome"] != MISSING
+
+    def all(self) -> list[Record]:
+        """Every record, in the order in which they were added."""
+        return list(self._by_key.values())
+
+    def add(self, record: Record) -> None:
+        """Add a record; it is in the file when this returns."""
+        append_json_line(self.path, record)
+        self._by_key[key_of(record)] = record
+
+
+class RealJob(NamedTuple):
+    """One run; it carries its table and its method, for a new process that lacks added ones."""
+
+    table: RealTable
+    method: str
+    fit: Method
+    split: int
+    commit: str | None
+
+    def run(self) -> Record:
+        """Run it."""
+        METHODS[self.method] = self.fit
+        return run(self.table, self.method, self.split, self.commit)
