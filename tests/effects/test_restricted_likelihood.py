@@ -115,3 +115,16 @@ def test_more_rows_shrink_effects_less():
         for n in (1, 2, 9)
     ]
     np.testing.assert_allclose(effects, [1 / 2, 2 / 3, 9 / 10])
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_rows_without_noise_have_finite_effects(full):
+    rng = np.random.default_rng(0)
+    group, x = np.repeat(np.arange(20), 5), rng.normal(size=100)
+    u = rng.normal(size=(20, 2))
+    y = u[group, 0] + u[group, 1] * x
+    moments = GroupMoments.of(np.c_[np.ones(100), x], y[:, None], group, 20)
+    model = fit_mixed_model(moments, np.array([0, 1]), full=full)
+    effects = shrunk_effects(model, moments) + model.coefficients
+    np.testing.assert_allclose(effects, u, atol=1e-3)
+    assert np.isfinite(log_likelihood(model, moments)).all()

@@ -139,8 +139,9 @@ class RestrictedLikelihood:
         if start is not None:
             point = np.where(is_diagonal, np.maximum(start.root[self.entries], 0.01), 0.0)
             log_smoothness = np.log(start.smoothness)
-        bounds: list[tuple[float | None, float | None]] = [
-            (0.0, None) if on_diagonal else (None, None) for on_diagonal in is_diagonal
+        bounds: list[tuple[float, float]] = [
+            (0.0 if on_diagonal else -limits.max_deviation, limits.max_deviation)
+            for on_diagonal in is_diagonal
         ]
         if has_shrunk:
             point, bounds = np.append(point, log_smoothness), [*bounds, limits.log_smoothness_range]

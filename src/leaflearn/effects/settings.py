@@ -13,6 +13,9 @@ class EffectSettings:
     ----------
     start_deviation
         Standard deviation of effects at which the search begins, in units of the noise.
+    max_deviation
+        Largest standard deviation of effects, in units of the noise; a step of the search beyond
+        would leave double precision.
     start_smoothness
         Variance of the shrunk coefficients at which the search begins, in units of the noise.
     log_smoothness_range
@@ -52,6 +55,7 @@ class EffectSettings:
     """
 
     start_deviation: float = 0.3
+    max_deviation: float = 1e4
     start_smoothness: float = 0.1
     log_smoothness_range: tuple[float, float] = (-14.0, 6.0)
     max_iter: int = 200
