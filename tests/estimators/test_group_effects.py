@@ -153,6 +153,16 @@ def test_several_targets_have_effects_of_their_own():
     np.testing.assert_allclose(answers[:, 1], -2 * answers[:, 0], rtol=1e-3, atol=1e-3)
 
 
+def test_effects_stay_where_few_rows_speak_for_them():
+    rng = np.random.default_rng(1)
+    group, X = np.repeat(np.arange(20), 2), rng.normal(size=(40, 1))
+    y = X[:, 0] + rng.normal(0, 0.7, 20)[group] + rng.normal(size=40)
+    for kind in ("auto", "intercept", "slopes"):
+        leaf = LeafRegressor(local_model="linear", group_effects=kind, random_state=0)
+        leaf.fit(X, y, groups=group)
+        assert leaf.effect_variances_.shape[2] == (2 if kind == "slopes" else 1), kind
+
+
 def test_without_group_effects_groups_have_none():
     X, y, group = clinics()
     leaf = LeafRegressor(1, local_model="linear", group_effects=None).fit(X, y, groups=group)

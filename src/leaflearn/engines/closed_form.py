@@ -145,7 +145,6 @@ def fit_in_closed_form(
     rows = _Rows(np.asarray(data.X, dtype=np.float64), scaling.apply(targets), data.group, weight)
     one = _fit_one_context(rows, str(parameters.local_model), parameters.group_effects, seed)
     n_contexts = None if parameters.n_contexts == "auto" else int(parameters.n_contexts)
-    has_effects = bool(len(one.models[0].columns))
     structure: Structure | None = None
     posterior = np.ones((1, rows.n_groups))
     if n_contexts != 1 and rows.n_groups > 2:
@@ -161,8 +160,9 @@ def fit_in_closed_form(
             rng,
         )
         posterior = structure.chosen.posterior
-        has_effects = has_effects and structure.chosen.has_effects
-    columns = one.models[0].columns if has_effects else np.empty(0, dtype=np.intp)
+    # Effects that are not there have variances near zero, and shrinking them costs nothing. So they
+    # stay where the comparison of numbers could do without.
+    columns = one.models[0].columns
     evidence = 1.0 if data.n_classes <= 2 else (data.n_classes - 1) / data.n_classes
     fit = _fit_contexts(one, columns, posterior, evidence, parameters.allocation == "hard")
     seconds = time.perf_counter() - began
