@@ -117,6 +117,13 @@ def test_more_contexts_than_the_data_fill_leave_finite_models(local_model):
         assert np.isfinite(values).all()
 
 
+def test_as_many_contexts_as_groups_can_be_requested():
+    X, y, group = clinics(m=4, n=5)
+    leaf = LeafRegressor(4, local_model="linear", random_state=0).fit(X, y, groups=group)
+    assert leaf.n_contexts_ == 4
+    assert np.isfinite(leaf.predict(X, groups=group)).all()
+
+
 def test_only_ratios_of_weights_matter_and_rows_of_weight_zero_are_left_out():
     X, y, group = clinics(m=20, n=10)
     weight = np.where(np.arange(len(y)) % 5, 1.0, 0.0)

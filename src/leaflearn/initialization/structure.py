@@ -11,11 +11,15 @@ the density of held-out groups as well.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 
 from leaflearn.effects.mixture import Mixture, fit_mixture
 from leaflearn.effects.restricted_likelihood import MixedModel
@@ -126,6 +130,8 @@ def choose_structure(
 
 
 class _Comparison:
+    """The groups as the candidates see them, and what was tried so far."""
+
     def __init__(
         self,
         moments: GroupMoments,
@@ -156,7 +162,7 @@ class _Comparison:
         numbers = range(1, limits.max_contexts + 1) if n_contexts is None else [1, n_contexts]
         best, n_worse = np.inf, 0
         for n in sorted(set(numbers)):
-            if n > self.m // 2 and n > 1:
+            if n_contexts is None and n > max(1, self.m // 2):
                 break
             found = self._try(n)
             self.candidates += found
@@ -180,18 +186,14 @@ class _Comparison:
         return Structure(chosen, self.candidates)
 
     def _try(self, n_contexts: int) -> list[Candidate]:
-        kinds = [(False, False), (False, True)] + [
-            (True, False),
-            (True, True),
-        ] * self.may_have_effects
-        found = []
+        """All candidates with this number of contexts."""
         starts = self._starts(n_contexts) if n_contexts > 1 else np.ones((1, 1, self.m))
-        for has_effects, has_own in kinds:
-            if has_own and (n_contexts == 1 or not self.has_own):
-                continue
-            fit = self._search(has_effects, has_own, starts)
-            found.append(self._judge(fit, has_effects, has_own))
-        return found
+        own = (False, True) if self.has_own and n_contexts > 1 else (False,)
+        effects = (False, True) if self.may_have_effects else (False,)
+        return [
+            self._judge(self._search(has_effects, has_own, starts), has_effects, has_own)
+            for has_effects, has_own in product(effects, own)
+        ]
 
     def _search(self, has_effects: bool, has_own: bool, starts: Floats) -> Mixture:
         """Follow all starts for some rounds, and the most likely ones to the end."""
@@ -220,8 +222,7 @@ class _Comparison:
         return np.concatenate([clusters, *plain])
 
     def _cluster(self, n_contexts: int, number: int) -> Floats:
-        from sklearn.cluster import KMeans
-
+        """Clusters of the groups' effects; after the first, in columns of random weight. (K, m)."""
         effects = self.one.effects[0].reshape(self.m, -1)
         deviation = effects.std(0)
         z = effects / np.maximum(deviation, 1e-9)
@@ -229,9 +230,10 @@ class _Comparison:
         z = z * np.where(self.one.deviations[0].ravel() ** 2 * self.own.sizes.mean() > 1, 1.0, 0.1)
         if number:
             z = z * self.rng.gamma(0.7, size=z.shape[1])
-        labels = KMeans(
-            n_contexts, n_init=1, random_state=int(self.rng.integers(2**31 - 1))
-        ).fit_predict(z)
+        seed = int(self.rng.integers(2**31 - 1))
+        with warnings.catch_warnings():  # fewer distinct effects than contexts
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            labels = KMeans(n_contexts, n_init=1, random_state=seed).fit_predict(z)
         posterior = np.full((n_contexts, self.m), 0.1 / n_contexts)
         posterior[labels, np.arange(self.m)] += 0.9
         return posterior
