@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -83,6 +83,53 @@ def append_json_line(path: Path, record: Record) -> None:
         file.write(line)
         file.flush()
         os.fsync(file.fileno())
+
+
+class KeyedRecords:
+    """The records of a file, by what identifies a run.
+
+    Parameters
+    ----------
+    path
+        The file; it may not exist yet. Of two records of the same run, the later one counts.
+    key_names
+        Names of the values that identify a run.
+    required
+        Further keys that every record has.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     KeyedRecords(Path(folder) / "records.jsonl", ["seed"]).add({"seed": 3})
+    ...     (3,) in KeyedRecords(Path(folder) / "records.jsonl", ["seed"])
+    True
+    """
+
+    def __init__(self, path: Path, key_names: Sequence[str], required: Iterable[str] = ()) -> None:
+        self.path, self.key_names = path, tuple(key_names)
+        records = read_json_lines(path, [*self.key_names, *required])
+        self._by_key = {self.key_of(record): record for record in records}
+
+    def __contains__(self, key: tuple[Any, ...]) -> bool:
+        return key in self._by_key
+
+    def key_of(self, record: Record) -> tuple[Any, ...]:
+        """What identifies the run of a record."""
+        return tuple(record[name] for name in self.key_names)
+
+    def get(self, key: tuple[Any, ...]) -> Record | None:
+        """The record of a run, or None."""
+        return self._by_key.get(key)
+
+    def all(self) -> list[Record]:
+        """Every record, in the order in which they were added."""
+        return list(self._by_key.values())
+
+    def add(self, record: Record) -> None:
+        """Add a record; it is in the file when this returns."""
+        append_json_line(self.path, record)
+        self._by_key[self.key_of(record)] = record
 
 
 def _parse(line: bytes, required: frozenset[str]) -> Record | None:

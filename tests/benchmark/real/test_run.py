@@ -11,7 +11,7 @@ from leaflearn.benchmark.real import suite as real_suite
 from leaflearn.benchmark.real.contract import MissingProgramError, NotApplicableError
 from leaflearn.benchmark.real.run import METHODS, OWN, run
 from leaflearn.benchmark.real.splits import make_splits
-from leaflearn.benchmark.real.suite import RealRecords, key_of, run_real
+from leaflearn.benchmark.real.suite import RealRecords, run_real
 
 
 @pytest.fixture
@@ -145,7 +145,7 @@ def test_recorded_runs_are_not_repeated(pets, records, monkeypatch):
     assert done == [("pets", "constant", 0), ("pets", "constant", 1)]
     go(RealRecords(records.path), n_splits=3)
     assert done[2:] == [("pets", "constant", 2)]
-    assert list(map(key_of, RealRecords(records.path).all())) == done
+    assert list(map(records.key_of, RealRecords(records.path).all())) == done
 
 
 def test_what_was_missing_is_tried_again_and_failures_are_not(pets, records, monkeypatch):

@@ -12,14 +12,15 @@ from typing import NamedTuple
 
 from leaflearn.benchmark.experiments.processes import run_jobs
 from leaflearn.benchmark.experiments.run_record import describe_environment
-from leaflearn.benchmark.json_lines import Record, append_json_line, read_json_lines
+from leaflearn.benchmark.json_lines import KeyedRecords, Record
 from leaflearn.benchmark.real.contract import Method
 from leaflearn.benchmark.real.run import METHODS, MISSING, run
 from leaflearn.benchmark.real.tables import TABLES, RealTable
 
 Key = tuple[str, str, int]  # table, method, split
 Watch = Callable[[str, Iterator[Record], int], Iterable[Record]]  # title, records, how many
-FIELDS = ("table", "method", "split", "outcome", "measure", "cells", "seconds")
+KEY = ("table", "method", "split")
+FIELDS = ("outcome", "measure", "cells", "seconds")
 
 
 def run_real(
@@ -78,18 +79,7 @@ def run_real(
             records.add(record)
 
 
-def key_of(record: Record) -> Key:
-    """The table, the method and the split of a record.
-
-    Examples
-    --------
-    >>> key_of({"table": "wages", "method": "lme4", "split": 3, "outcome": "ok"})
-    ('wages', 'lme4', 3)
-    """
-    return record["table"], record["method"], record["split"]
-
-
-class RealRecords:
+class RealRecords(KeyedRecords):
     """The records of a file, by table, method and split.
 
     Parameters
@@ -112,21 +102,12 @@ class RealRecords:
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self._by_key = {key_of(record): record for record in read_json_lines(path, FIELDS)}
+        super().__init__(path, KEY, FIELDS)
 
     def has(self, key: Key) -> bool:
         """Whether the run is recorded, and not as one whose program was not installed."""
-        return key in self._by_key and self._by_key[key]["outcome"] != MISSING
-
-    def all(self) -> list[Record]:
-        """Every record, in the order in which they were added."""
-        return list(self._by_key.values())
-
-    def add(self, record: Record) -> None:
-        """Add a record; it is in the file when this returns."""
-        append_json_line(self.path, record)
-        self._by_key[key_of(record)] = record
+        record = self.get(key)
+        return record is not None and record["outcome"] != MISSING
 
 
 class RealJob(NamedTuple):

@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from leaflearn.benchmark.experiments.processes import run_jobs
-from leaflearn.benchmark.json_lines import Record, append_json_line, read_json_lines
+from leaflearn.benchmark.json_lines import KeyedRecords, Record
 from leaflearn.benchmark.recovery.run import RULES, run
 from leaflearn.benchmark.recovery.tasks import TASKS
 
 Key = tuple[str, str, int]  # task, rule, seed
 Watch = Callable[[str, Iterator[Record], int], Iterable[Record]]  # title, records, how many
-FIELDS = ("task", "rule", "seed", "recovered", "errors", "seconds", "converged", "warnings")
+KEY = ("task", "rule", "seed")
+FIELDS = ("recovered", "errors", "seconds", "converged", "warnings")
 
 
 def run_suite(
@@ -60,23 +61,12 @@ def run_suite(
     wanted = [(task, rule, seed) for seed in seeds for task in tasks for rule in rules]
     _run_missing(records, wanted, seeds[0], n_jobs, watch, "recovery")
     requested = {key for key in wanted if key[1] == "default"}
-    failed = [r for r in records.all() if key_of(r) in requested and not r["recovered"]]
+    failed = [r for r in records.all() if records.key_of(r) in requested and not r["recovered"]]
     oracles = [(r["task"], "oracle", r["seed"]) for r in failed]
     _run_missing(records, oracles, seeds[0], n_jobs, watch, "oracle, where the default failed")
 
 
-def key_of(record: Record) -> Key:
-    """The task, the rule and the seed of a record.
-
-    Examples
-    --------
-    >>> key_of({"task": "rare", "rule": "hard", "seed": 3, "recovered": False})
-    ('rare', 'hard', 3)
-    """
-    return record["task"], record["rule"], record["seed"]
-
-
-class Records:
+class Records(KeyedRecords):
     """The records of a file, by task, rule and seed.
 
     Parameters
@@ -96,20 +86,7 @@ class Records:
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self._by_key = {key_of(record): record for record in read_json_lines(path, FIELDS)}
-
-    def __contains__(self, key: Key) -> bool:
-        return key in self._by_key
-
-    def all(self) -> list[Record]:
-        """Every record, in the order in which they were added."""
-        return list(self._by_key.values())
-
-    def add(self, record: Record) -> None:
-        """Add a record; it is in the file when this returns."""
-        append_json_line(self.path, record)
-        self._by_key[key_of(record)] = record
+        super().__init__(path, KEY, FIELDS)
 
 
 class RecoveryJob(NamedTuple):
