@@ -136,6 +136,20 @@ class SavedText(Message, code="saved-text"):
 
 
 @dataclass(frozen=True)
+class ContextNotGiven(Message, code="context-not-given"):
+    """Rows were predicted in the most used of several contexts, because none was given."""
+
+    n_contexts: int
+
+    def __str__(self) -> str:
+        return (
+            f"Neither context nor groups were given, so all rows are predicted in context 0, the "
+            f"most used of {self.n_contexts}. Pass groups= for training groups, context=identify("
+            "...) for new ones, or context=0 if this is intended."
+        )
+
+
+@dataclass(frozen=True)
 class UnknownGroups(Message, code="unknown-groups"):
     """Groups without training rows were predicted."""
 

@@ -23,6 +23,7 @@ from leaflearn.core.allocation import Given, Hard
 from leaflearn.core.grouped_data import GroupedData
 from leaflearn.core.training import Callback, NonFiniteLossError
 from leaflearn.initialization.start import Start
+from leaflearn.messages import LeafWarning
 
 QUICK = {"max_epochs": 3, "n_init": 2, "random_state": 0}
 
@@ -101,6 +102,37 @@ def test_a_pickled_estimator_answers_the_same(conflict, local_model):
 
 
 # ---- predict -------------------------------------------------------------------------------------
+
+
+CONTEXT_NOT_GIVEN = (
+    "Neither context nor groups were given, so all rows are predicted in context 0, the most used "
+    "of 2. Pass groups= for training groups, context=identify(...) for new ones, or context=0 if "
+    "this is intended."
+)
+
+
+def test_predictions_in_the_most_used_of_several_contexts_are_announced(recwarn):
+    X, groups = np.arange(40.0)[:, None], np.repeat(np.arange(10), 4)
+    y = np.where(groups % 2 == 0, 1.0, -1.0) * X[:, 0]
+    two = LeafRegressor(2, local_model=LinearRegression(), random_state=0).fit(X, y, groups)
+    one = LeafRegressor(1, local_model=LinearRegression()).fit(X, y, groups)
+    recwarn.clear()
+    for call in (lambda: two.predict(X), lambda: two.score(X, y)):
+        call()
+        assert str(recwarn.pop(LeafWarning).message) == CONTEXT_NOT_GIVEN
+    for leaf, arguments in [(two, {"context": 0}), (two, {"groups": groups}), (one, {})]:
+        leaf.predict(X, **arguments)
+    two.score(X, y, groups=groups)
+    assert not [w for w in recwarn if issubclass(w.category, LeafWarning)]
+
+
+def test_a_pipeline_announces_it_too():
+    X, groups = np.arange(40.0)[:, None], np.repeat(np.arange(10), 4)
+    y = np.where(groups % 2 == 0, 1.0, -1.0) * X[:, 0]
+    leaf = LeafRegressor(2, local_model=LinearRegression(), random_state=0)
+    pipeline = make_pipeline(StandardScaler(), leaf).fit(X, y, leafregressor__groups=groups)
+    with pytest.warns(LeafWarning, match="^Neither context nor groups were given"):
+        pipeline.predict(X)
 
 
 def test_predict_takes_a_context_in_every_form(regressor, conflict):

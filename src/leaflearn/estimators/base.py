@@ -56,6 +56,7 @@ from leaflearn.initialization.start import (
 )
 from leaflearn.initialization.surrogate import Start, Surrogate
 from leaflearn.messages import (
+    ContextNotGiven,
     FitMayBeWrong,
     LeafWarning,
     RecoveryWarning,
@@ -529,6 +530,8 @@ class BaseLeaf(BaseEstimator):
     def _contexts_of_rows(self, n_rows: int, context: Any, groups: Any) -> NDArray[np.intp]:
         """The context of each row, from what was passed to `predict`, shape (n_rows,)."""
         if context is None and groups is None:
+            if self.n_contexts_ > 1:
+                warnings.warn(LeafWarning(ContextNotGiven(self.n_contexts_)), stacklevel=4)
             return np.zeros(n_rows, dtype=np.intp)
         if context is None:
             return self._look_up(groups, n_rows, self.groups_, self.contexts_)
