@@ -117,6 +117,23 @@ def test_more_contexts_than_the_data_fill_leave_finite_models(local_model):
         assert np.isfinite(values).all()
 
 
+def test_one_group_that_differs_is_no_context():
+    X, y, group = clinics(m=30, n=10)
+    y = np.where(group == 7, 30 - y, y)
+    leaf = LeafRegressor(local_model="linear", random_state=0).fit(X, y, groups=group)
+    assert leaf.n_contexts_ == 1
+
+
+def test_a_context_of_few_groups_has_the_variances_of_all():
+    X, y, group = clinics(m=40, n=10)
+    y = np.where(group < 3, 20 - 3 * y, y)
+    leaf = LeafRegressor(2, local_model="linear", random_state=0).fit(X, y, groups=group)
+    assert leaf.contexts_[:3].tolist() == [1, 1, 1]
+    assert leaf.usage_[1] < 0.15
+    relative = leaf.effect_variances_[:, 0] / leaf.noise_
+    assert relative.max() < 1e3
+
+
 def test_as_many_contexts_as_groups_can_be_requested():
     X, y, group = clinics(m=4, n=5)
     leaf = LeafRegressor(4, local_model="linear", random_state=0).fit(X, y, groups=group)

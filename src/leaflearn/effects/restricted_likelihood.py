@@ -69,6 +69,28 @@ class MixedModel:
         return self.noise * self.root @ self.root.T
 
 
+def fit_with_variances(
+    moments: GroupMoments,
+    like: MixedModel,
+    is_shrunk: NDArray[np.bool_] | None = None,
+    weight: Floats | None = None,
+) -> MixedModel:
+    """The mean and the noise with the relative variances of another model.
+
+    Examples
+    --------
+    >>> like = MixedModel(np.array([0]), np.zeros(1), np.ones((1, 1)), 1.0)
+    >>> group, y = np.array([0, 0, 1]), np.array([[1.0], [1.0], [3.0]])
+    >>> fit_with_variances(GroupMoments.of(np.ones((3, 1)), y, group, 2), like).root
+    array([[1.]])
+    """
+    criterion = RestrictedLikelihood(moments, like.columns, is_shrunk, weight, full=True)
+    point = like.root[criterion.entries]
+    if criterion.is_shrunk.any():
+        point = np.append(point, np.log(like.smoothness))
+    return criterion.model_at(point)
+
+
 def fit_mixed_model(
     moments: GroupMoments,
     columns: Ints,

@@ -26,7 +26,12 @@ from numpy.typing import NDArray
 from leaflearn.core.grouped_data import GroupedData
 from leaflearn.effects.columns import add_hats, choose_columns, find_varying
 from leaflearn.effects.group_effects import GroupEffects
-from leaflearn.effects.restricted_likelihood import MixedModel, fit_mixed_model, log_likelihood
+from leaflearn.effects.restricted_likelihood import (
+    MixedModel,
+    fit_mixed_model,
+    fit_with_variances,
+    log_likelihood,
+)
 from leaflearn.engines import settings
 from leaflearn.engines.fitted_state import FittedState
 from leaflearn.engines.local_models import LocalModels, Scaling
@@ -165,6 +170,13 @@ def fit_in_closed_form(
     columns = one.models[0].columns
     evidence = 1.0 if data.n_classes <= 2 else (data.n_classes - 1) / data.n_classes
     fit = _fit_contexts(one, columns, posterior, evidence, parameters.allocation == "hard")
+    while n_contexts is None and len(fit.posterior) > 1:
+        n_groups = np.bincount(fit.scores.argmin(1), minlength=len(fit.posterior))
+        if n_groups.min() >= settings.CLOSED_FORM.min_chosen_groups:
+            break
+        posterior = np.delete(fit.posterior, n_groups.argmin(), 0)
+        posterior = posterior / np.maximum(posterior.sum(0), 1e-12)
+        fit = _fit_contexts(one, columns, posterior, evidence, parameters.allocation == "hard")
     seconds = time.perf_counter() - began
     return _make_state(fit, one, scaling, structure, data.n_classes, evidence, seconds)
 
@@ -284,15 +296,10 @@ def _fit_contexts(
     for _ in range(limits.max_rounds):
         models = [
             [
-                fit_mixed_model(
-                    target,
-                    columns,
-                    one.is_shrunk,
-                    None if K == 1 else posterior[k],
-                    is_full,
-                    models[k][d] if models else None,
+                _fit_context(
+                    one, d, posterior[k], columns, is_full, models[k][d] if models else None
                 )
-                for d, target in enumerate(targets)
+                for d in range(len(targets))
             ]
             for k in range(K)
         ]
@@ -321,6 +328,36 @@ def _fit_contexts(
         if is_idle.any():  # a context without groups keeps its model and is not fitted again
             posterior = np.where(is_idle[:, None], 1.0 / m, posterior)
     return _Contexts(models, priors, scores, posterior, history, has_converged or K == 1)
+
+
+def _fit_context(
+    one: _OneContext,
+    d: int,
+    weight: Floats,
+    columns: Ints,
+    is_full: bool,
+    start: MixedModel | None,
+) -> MixedModel:
+    """A target's model of one context, whose groups have these posterior weights (m,).
+
+    A context with few groups has the variances of all groups, relative to its noise. With few rows,
+    it has the mean of all groups as well, but for the columns that have effects.
+    """
+    limits, target, shared = settings.CLOSED_FORM, one.moments.target(d), one.models[d]
+    is_all = bool(np.allclose(weight, 1.0))
+    n_rows, n_fixed = float(weight @ target.sizes), int((~one.is_shrunk).sum())
+    if not is_all and n_rows < limits.rows_per_coefficient * n_fixed:
+        kept = columns if len(columns) else np.array([0], dtype=np.intp)
+        offset = replace(shared, columns=np.arange(len(columns)))
+        found = fit_with_variances(target.reduced(kept, shared.coefficients), offset, None, weight)
+        coefficients = shared.coefficients.copy()
+        coefficients[kept] += found.coefficients
+        return replace(found, columns=columns, coefficients=coefficients)
+    if not is_all and weight.sum() < limits.groups_per_variance * len(columns):
+        return fit_with_variances(target, shared, one.is_shrunk, weight)
+    return fit_mixed_model(
+        target, columns, one.is_shrunk, None if is_all else weight, is_full, start
+    )
 
 
 def _make_state(

@@ -177,6 +177,14 @@ class ClosedFormSettings:
         A fit has converged when no posterior probability changes by more than this.
     min_groups
         Groups that a context needs to be fitted again.
+    min_chosen_groups
+        Where the number of contexts is open, a context that ends with fewer groups is dropped.
+    rows_per_coefficient
+        Rows that a context needs for each coefficient of its mean; with fewer, it shares the mean
+        of all groups and differs in the columns that have effects only.
+    groups_per_variance
+        Groups that a context needs for each variance; with fewer, its effects have the variances
+        of all groups relative to its noise.
     min_probability
         Probabilities of classes are at least about this.
 
@@ -192,6 +200,9 @@ class ClosedFormSettings:
     max_rounds: int = 30
     max_change: float = 0.01
     min_groups: float = 0.5
+    min_chosen_groups: int = 2
+    rows_per_coefficient: float = 5.0
+    groups_per_variance: float = 5.0
     min_probability: float = 0.01
 
 

@@ -355,6 +355,9 @@ class StructureSettings:
         Rounds in which the contexts of a start are held while effects grow.
     n_short_rounds, n_finalists
         All starts are followed for this many rounds, and this many of them to the end.
+    min_context_groups, min_context_share
+        Groups that the smallest context has to have, as a sum of probabilities: at least this
+        number, and this share of all.
     min_margin
         By how much more contexts have to lower the Bayesian information criterion. The likelihood
         ratio of mixtures has a heavier tail than that of regular models; with 5, one context is
@@ -378,6 +381,8 @@ class StructureSettings:
     n_held: int = 5
     n_short_rounds: int = 15
     n_finalists: int = 3
+    min_context_groups: float = 1.5
+    min_context_share: float = 0.01
     min_margin: float = 5.0
     min_noise_rows: float = 2.0
 

@@ -145,7 +145,7 @@ class _Comparison:
         columns = means[0].columns if len(means[0].columns) else np.array([0])
         noise = _relative_noise(moments, means, columns)
         self.own = scale_to_equal_noise(moments, noise)
-        self.shared = scale_to_equal_noise(_residual_moments(moments, means, columns), noise)
+        self.shared = scale_to_equal_noise(moments.reduced(columns, _stack(means)), noise)
         smoothness = min(mean.smoothness for mean in means)
         self.columns, self.shared_columns = columns, np.arange(len(columns))
         self.own_penalty = np.where(is_shrunk, 1.0 / smoothness, 1e-6)
@@ -181,7 +181,10 @@ class _Comparison:
         for n in sorted(best_of):
             margin = chosen.criterion - best_of[n].criterion
             is_denser = best_of[n].held_out.mean() > chosen.held_out.mean()
-            if margin > limits.min_margin and is_denser:
+            # One group that differs from all others is an outlier, not a context.
+            least = max(limits.min_context_groups, limits.min_context_share * self.m)
+            has_groups = best_of[n].posterior.sum(1).min() > least
+            if margin > limits.min_margin and is_denser and has_groups:
                 chosen = best_of[n]
         return Structure(chosen, self.candidates)
 
@@ -289,21 +292,13 @@ class _Comparison:
         return total
 
 
-def _residual_moments(
-    moments: GroupMoments, means: Sequence[MixedModel], columns: Ints
-) -> GroupMoments:
-    """Moments of the effects' columns and of the residuals of the shared means."""
-    F, q, D = moments.n_features, len(columns), moments.n_targets
-    to = np.zeros((F + D, q + D))
-    to[columns, np.arange(q)] = 1.0
-    to[:F, q:] = -np.stack([mean.coefficients for mean in means], 1)
-    to[F:, q:] = np.eye(D)
-    return GroupMoments(to.T @ moments.products @ to, moments.sizes, D)
+def _stack(means: Sequence[MixedModel]) -> Floats:
+    return np.stack([mean.coefficients for mean in means], 1)  #                    (F, D)
 
 
 def _relative_noise(moments: GroupMoments, means: Sequence[MixedModel], columns: Ints) -> Floats:
     """Noise variance of each group relative to the others, on average over targets, (m,)."""
-    residual = _residual_moments(moments, means, columns)
+    residual = moments.reduced(columns, _stack(means))
     zz, relative = residual.xx, np.zeros(len(moments.sizes))
     size = np.diagonal(zz.sum(0)) / moments.sizes.sum()
     for d, mean in enumerate(means):

@@ -90,6 +90,15 @@ class GroupMoments:
             self.products + other.products, self.sizes + other.sizes, self.n_targets
         )
 
+    def reduced(self, columns: Ints, coefficients: Floats) -> GroupMoments:
+        """Moments of some features and of the residuals of means with these coefficients (F, D)."""
+        F, q, D = self.n_features, len(columns), self.n_targets
+        to = np.zeros((F + D, q + D))
+        to[columns, np.arange(q)] = 1.0
+        to[:F, q:] = -coefficients.reshape(F, D)
+        to[F:, q:] = np.eye(D)
+        return GroupMoments(to.T @ self.products @ to, self.sizes, D)
+
     def residual(self, coefficients: Floats) -> Floats:
         """Products of the effects' columns with residuals; see `effects`.
 
