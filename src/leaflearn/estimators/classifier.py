@@ -34,8 +34,10 @@ class LeafClassifier(ClassifierMixin, BaseLeaf):
         Number of contexts. "auto" chooses it before anything is trained: the smallest number
         whose contexts predict held-out rows of their groups as well as larger numbers do, and 1
         where nothing conflicts. See `selection_`.
-    local_model : None, callable or scikit-learn classifier, default=None
-        The model of one context. None is a network sized to the data, which also standardizes X. Or
+    local_model : None, "linear", "smooth", callable or scikit-learn classifier, default=None
+        The model of one context. None is a network sized to the data, which also standardizes X.
+        "linear" and "smooth" are fitted in closed form to indicator columns of the classes, with
+        group effects; they need a given `n_contexts`. Or
         a factory `(input_shape, n_outputs) -> torch.nn.Module`, whose modules get X as it is and
         return logits; it must be a function or class, not a lambda, if the estimator is pickled.
         Or any scikit-learn classifier, which gets the classes as numbers 0, 1, ... in the order of

@@ -362,6 +362,17 @@ class StructureSettings:
         By how much more contexts have to lower the Bayesian information criterion. The likelihood
         ratio of mixtures has a heavier tail than that of regular models; with 5, one context is
         kept in more than 95 % of simulated tables whose groups differ by degree only.
+    n_held_folds
+        The same when a candidate is fitted again without a part of the groups.
+    fixed_ridge
+        Ridge of the coefficients that are not shrunk; it only keeps them determined.
+    start_probability
+        Probability of a group's cluster at the start, besides an equal share of the rest.
+    vague_weight, weight_shape
+        Weight, in the clusters, of effects that the rows hardly determine; and shape of the gamma
+        distribution from which all weights of further clusterings are drawn.
+    loose_factor
+        A group's own noise is what its effects leave if they are shrunk this much less.
     min_noise_rows
         Rows beyond those that the effects use up, from which a group has a noise of its own.
 
@@ -384,6 +395,12 @@ class StructureSettings:
     min_context_groups: float = 1.5
     min_context_share: float = 0.01
     min_margin: float = 5.0
+    n_held_folds: int = 3
+    fixed_ridge: float = 1e-6
+    start_probability: float = 0.9
+    vague_weight: float = 0.1
+    weight_shape: float = 0.7
+    loose_factor: float = 9.0
     min_noise_rows: float = 2.0
 
 

@@ -148,10 +148,10 @@ class _Comparison:
         self.shared = scale_to_equal_noise(moments.reduced(columns, _stack(means)), noise)
         smoothness = min(mean.smoothness for mean in means)
         self.columns, self.shared_columns = columns, np.arange(len(columns))
-        self.own_penalty = np.where(is_shrunk, 1.0 / smoothness, 1e-6)
+        self.own_penalty = np.where(is_shrunk, 1.0 / smoothness, limits.fixed_ridge)
         # Means that are linear in the columns with effects differ in these columns only.
         self.has_own = len(is_shrunk) > len(columns)
-        self.shared_penalty = np.full(len(columns), 1e-6)
+        self.shared_penalty = np.full(len(columns), limits.fixed_ridge)
         self.fold = rng.permutation(self.m) % min(limits.n_folds, self.m)
         self.candidates: list[Candidate] = []
         start = np.ones((1, 1, self.m))
@@ -226,19 +226,25 @@ class _Comparison:
 
     def _cluster(self, n_contexts: int, number: int) -> Floats:
         """Clusters of the groups' effects; after the first, in columns of random weight. (K, m)."""
+        limits = settings.STRUCTURE
         effects = self.one.effects[0].reshape(self.m, -1)
         deviation = effects.std(0)
         z = effects / np.maximum(deviation, 1e-9)
         # Columns whose effects are hardly determined would only add noise to the clusters.
-        z = z * np.where(self.one.deviations[0].ravel() ** 2 * self.own.sizes.mean() > 1, 1.0, 0.1)
+        z = z * np.where(
+            self.one.deviations[0].ravel() ** 2 * self.own.sizes.mean() > 1,
+            1.0,
+            limits.vague_weight,
+        )
         if number:
-            z = z * self.rng.gamma(0.7, size=z.shape[1])
+            z = z * self.rng.gamma(limits.weight_shape, size=z.shape[1])
         seed = int(self.rng.integers(2**31 - 1))
         with warnings.catch_warnings():  # fewer distinct effects than contexts
             warnings.simplefilter("ignore", ConvergenceWarning)
             labels = KMeans(n_contexts, n_init=1, random_state=seed).fit_predict(z)
-        posterior = np.full((n_contexts, self.m), 0.1 / n_contexts)
-        posterior[labels, np.arange(self.m)] += 0.9
+        sure = limits.start_probability
+        posterior = np.full((n_contexts, self.m), (1 - sure) / n_contexts)
+        posterior[labels, np.arange(self.m)] += sure
         return posterior
 
     def _fit(
@@ -266,7 +272,10 @@ class _Comparison:
         posterior, folds = fit.posterior[0], np.unique(self.fold)
         K = len(posterior)
         is_learned = np.stack([self.fold != f for f in folds])
-        starts, n_held = np.repeat(posterior[None], len(folds), 0), 3 * (K > 1)
+        starts, n_held = (
+            np.repeat(posterior[None], len(folds), 0),
+            settings.STRUCTURE.n_held_folds * (K > 1),
+        )
         again = self._fit(has_effects, has_own, starts, n_held, is_learned, like=fit)
         held_out = again.log_density[self.fold, np.arange(self.m)]
         of_means = self._count_mean_parameters(fit, has_own)
@@ -303,7 +312,9 @@ def _relative_noise(moments: GroupMoments, means: Sequence[MixedModel], columns:
     size = np.diagonal(zz.sum(0)) / moments.sizes.sum()
     for d, mean in enumerate(means):
         loose = np.zeros(len(columns))
-        loose[: len(mean.root)] = 9 * np.diagonal(mean.root @ mean.root.T)
+        loose[: len(mean.root)] = settings.STRUCTURE.loose_factor * np.diagonal(
+            mean.root @ mean.root.T
+        )
         ridge = np.diag(1 / np.maximum(loose, 1e-3 / np.maximum(size, 1e-12)))
         zr, rr = residual.xy[:, :, d], residual.products[:, len(columns) + d, len(columns) + d]
         solved = np.linalg.solve(zz + ridge, zr[..., None])[..., 0]
