@@ -111,7 +111,9 @@ def recovery(
 
 
 @bench.command()
-@click.option("--tables", help="Names of tables, separated by commas.  [default: all]")
+@click.option(
+    "--tables", help="Names of tables, separated by commas.  [default: all but the extra ones]"
+)
 @click.option("--methods", help="Names of methods, separated by commas.  [default: all]")
 @click.option(
     "--splits",
@@ -144,7 +146,8 @@ def real(
 
     Every method learns from half of the rows of four fifths of the groups. It predicts the other
     rows of these groups, and rows of the new groups, of which it is shown 1, 5, 10 or 20 labelled
-    rows. The tables are read from the folder "real" in the data folder, which LEAFLEARN_DATA names.
+    rows. The tables are read from the folder "real" in the data folder, which LEAFLEARN_DATA names,
+    and those of the extra registry from "real-extra".
 
     Each run is recorded in FOLDER/records.jsonl when it ends, and recorded runs are not repeated,
     except those of methods that were not installed. The summary covers all records in the folder;
@@ -153,13 +156,14 @@ def real(
     from leaflearn.benchmark.real.run import METHODS
     from leaflearn.benchmark.real.suite import RealRecords, run_real
     from leaflearn.benchmark.real.summary import as_json as summary_as_json
-    from leaflearn.benchmark.real.tables import TABLES
+    from leaflearn.benchmark.real.tables import TABLES, all_tables
     from leaflearn.persistence.atomic_files import make_folder
 
-    named_tables = _names(",".join(TABLES) if tables is None else tables, TABLES, "table")
+    known = all_tables()
+    named_tables = _names(",".join(TABLES) if tables is None else tables, known, "table")
     named_methods = _names(",".join(METHODS) if methods is None else methods, METHODS, "method")
     for name in named_tables:
-        TABLES[name].check()
+        known[name].check()
     records = RealRecords(make_folder(output) / "records.jsonl")
     run_real(records, named_tables, named_methods, splits, jobs, watch)
     files = [records.path, *_write_real(output, records.all())]
