@@ -69,9 +69,8 @@ def fit_smooth(rows: Rows) -> Fitted:
 
 
 def _fit_closed_form(local_model: str, rows: Rows) -> Fitted:
-    if rows.n_classes:
-        raise NotApplicableError(f"local_model='{local_model}' predicts values")
-    estimator = LeafRegressor(local_model=local_model, random_state=0)
+    kind = LeafClassifier if rows.n_classes else LeafRegressor
+    estimator = kind(local_model=local_model, random_state=0)
     return Leaf(estimator.fit(rows.X, rows.y, groups=rows.group))
 
 

@@ -1,8 +1,10 @@
 """Real tables in which rows come in groups, as numbers.
 
 The files are those of the public sources named below. Those of `TABLES` are in the folder `real` of
-the data folder, those of `EXTRA_TABLES` in `real-extra`. The former were used during development; the
-latter were not, and a comparison runs them only if it names them. Every method learns from the same matrix: numbers as they are, categories as indicator columns
+the data folder and were used during development. Those of `EXTRA_TABLES` are in `real-extra` and
+were not; they are run only if they are named.
+
+Every method learns from the same matrix: numbers as they are, categories as indicator columns
 without the first value, missing values replaced by the mean of their column.
 """
 
