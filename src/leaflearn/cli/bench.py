@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
@@ -353,8 +353,9 @@ def _print_rows(rows: Sequence[Sequence[str]]) -> None:
     from rich.table import Table
 
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-    for place, name in enumerate(rows[0]):
-        table.add_column(name, justify="right" if place else "left", vertical="bottom")
+    for place, name in enumerate(rows[0]):  # names that are too long are folded, not cut
+        justify: Literal["left", "right"] = "right" if place else "left"
+        table.add_column(name, justify=justify, vertical="bottom", overflow="fold")
     for row in rows[1:]:
         table.add_row(*row)
     Console().print(table)

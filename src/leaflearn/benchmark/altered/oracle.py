@@ -77,12 +77,14 @@ def _take(rows: Rows, groups: Ints) -> Rows:
 
 
 def _fit_values(local_model: str, rows: Rows) -> LogDensity:
+    used = rows.X.std(0) > 0  # a column may be constant within a context
     estimator: Any = LeafRegressor(1, local_model=local_model, random_state=0)
-    state = estimator.fit(rows.X, rows.y, groups=rows.group).fitted_state_
+    state = estimator.fit(rows.X[:, used], rows.y, groups=rows.group).fitted_state_
 
     def density(rows: Rows, m: int) -> Floats:
-        residual = state.local_models.residuals(rows.X, rows.y[:, None])
-        return np.asarray(-state.effects.of_groups(rows.X, residual, rows.group, m)[1][:, 0])
+        X = rows.X[:, used]
+        residual = state.local_models.residuals(X, rows.y[:, None])
+        return np.asarray(-state.effects.of_groups(X, residual, rows.group, m)[1][:, 0])
 
     return density
 

@@ -26,7 +26,8 @@ NOTE = (
     "apart. Number right: share of data sets. ARI: mean adjusted Rand index of the contexts; its "
     "ceiling is that of someone who knows the model. Sure and wrong: share of groups whose context "
     f"is stated as at least {100 * GROUPS.sure:.0f} % probable and is wrong, where several "
-    f"contexts were found. Coverage: share of rows inside their {100 * GROUPS.interval:.0f} % interval. "
+    "contexts were found. Coverage: share of rows inside their "
+    f"{100 * GROUPS.interval:.0f} % interval. "
     "Runs that failed count as wrong."
 )
 
@@ -193,17 +194,20 @@ def describe(records: Sequence[Record]) -> list[str]:
     Examples
     --------
     >>> record = {"scenario": "degree/slopes/linear/values", "method": "leaflearn", "seed": 0}
-    >>> describe([record | {"outcome": "failed", "seconds": 1.0}])
-    ['leaflearn: one context in 0 of 1 data sets whose groups differ by degree (0 %; bar 95 %).']
+    >>> (sentence,) = describe([record | {"outcome": "failed", "seconds": 1.0}])
+    >>> sentence[:48], sentence[-27:]
+    ('leaflearn: one context in 0 of 1 data sets whose', ' (0 %; bar 95 %; 1 failed).')
     """
     found = []
     lines = [line for line in summarize(records) if line.scenario.startswith("degree")]
     for method in dict.fromkeys(line.method for line in lines):
         own = [line for line in lines if line.method == method]
         right, n = sum(line.n_number_right for line in own), sum(line.n_runs for line in own)
+        n_failed = sum(line.n_failed for line in own)
+        failed = f"; {n_failed} failed" if n_failed else ""
         found.append(
             f"{method}: one context in {right} of {n} data sets whose groups differ by degree "
-            f"({100 * right / n:.0f} %; bar {100 * GROUPS.one_context_bar:.0f} %)."
+            f"({100 * right / n:.0f} %; bar {100 * GROUPS.one_context_bar:.0f} %{failed})."
         )
     return found
 
