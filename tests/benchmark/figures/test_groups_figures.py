@@ -27,10 +27,11 @@ def test_degree_is_at_zero_and_kind_at_its_distance():
     cost = {"scenario": "cost/6000-rows", "method": "leaflearn", "seed": 0, "outcome": "ok"}
     figure = draw_groups([*records, cost | {"seconds": 1.0}])
     rates, agreement, reliability = figure.axes
-    curve = rates.lines[0]
-    assert (curve.get_xdata().tolist(), curve.get_ydata().tolist()) == ([0, 4], [1.0, 0.5])
-    assert agreement.lines[0].get_xdata().tolist() == [4]
-    assert reliability.lines[1].get_ydata().tolist() == [0.8]
+    kind, degree = rates.lines[:2]
+    assert (list(kind.get_xdata()), list(kind.get_ydata())) == ([4], [0.5])
+    assert (list(degree.get_xdata()), list(degree.get_ydata())) == ([0], [1.0])
+    assert list(agreement.lines[0].get_xdata()) == [4]
+    assert list(reliability.lines[1].get_ydata()) == [0.8]
 
 
 def test_every_method_and_the_oracle_have_a_mark():

@@ -21,6 +21,7 @@ from leaflearn.plot.style import FAINT, INK, color_of, styled
 
 ROW = 0.32  # inches of a task
 SMALL = 11
+DISTANCE = "distance of contexts in effect SDs"
 
 
 @styled
@@ -28,8 +29,8 @@ def draw_groups(records: Sequence[Record]) -> Figure:
     """Draw what was found on simulated groups.
 
     Panels: the share of data sets with the right number of contexts, against the distance of the
-    contexts in standard deviations of the effects (0: degree only); the adjusted Rand index, with
-    its ceiling dashed; stated probabilities against rightness.
+    contexts in standard deviations (SD) of the effects (0: degree only); the adjusted Rand index,
+    with its ceiling dashed; stated probabilities against rightness.
 
     Examples
     --------
@@ -48,25 +49,27 @@ def draw_groups(records: Sequence[Record]) -> Figure:
             curve = _by_separation([line for line in own if line.scenario.endswith(answers)])
             if not curve:
                 continue
-            at = sorted(curve)
-            shares = [sum(x.n_number_right for x in curve[s]) / _n_runs(curve[s]) for s in at]
-            label = f"{method}, {answers}"
-            rates.plot(at, shares, style, marker="o", color=color, label=label)
-            apart = [s for s in at if s > 0]
-            agreement.plot(
+            apart = sorted(s for s in curve if s > 0)
+            shares = {s: _share_right(curve[s]) for s in curve}
+            rates.plot(
                 apart,
-                [_mean([x.ari for x in curve[s]]) for s in apart],
+                [shares[s] for s in apart],
                 style,
                 marker="o",
                 color=color,
+                label=f"{method}, {answers}",
             )
-            best = [_mean([x.best_ari for x in curve[s]]) for s in apart]
+            if 0 in curve:  # another question, so no line leads there
+                rates.plot([0], [shares[0]], marker="o" if style == "-" else "s", color=color)
+            found = [_mean([line.ari for line in curve[s]]) for s in apart]
+            best = [_mean([line.best_ari for line in curve[s]]) for s in apart]
+            agreement.plot(apart, found, style, marker="o", color=color)
             agreement.plot(apart, best, "--", color=FAINT, zorder=1)
     rates.axhline(GROUPS.one_context_bar, color=FAINT, linewidth=1)
-    _finish(rates, "number right", "distance of contexts, standard deviations of the effects")
-    _finish(agreement, "agreement", "distance of contexts, standard deviations of the effects")
-    agreement.set_ylabel("adjusted Rand index; dashed: knowing the model", fontsize=SMALL)
-    rates.set_ylabel("share of data sets; 0: degree only", fontsize=SMALL)
+    _finish(rates, "number right", f"{DISTANCE}; 0: degree only")
+    _finish(agreement, "agreement", f"{DISTANCE}; dashed: knowing the model")
+    rates.set_ylabel("share of data sets", fontsize=SMALL)
+    agreement.set_ylabel("adjusted Rand index", fontsize=SMALL)
     reliability.plot([0.4, 1], [0.4, 1], color=FAINT, linewidth=1)
     for method, bins in reliability_of(records).items():
         stated, right = [b.stated for b in bins], [b.right for b in bins]
@@ -119,8 +122,8 @@ def _by_separation(lines: Sequence[ScenarioSummary]) -> dict[int, list[ScenarioS
     return found
 
 
-def _n_runs(lines: Sequence[ScenarioSummary]) -> int:
-    return sum(line.n_runs for line in lines)
+def _share_right(lines: Sequence[ScenarioSummary]) -> float:
+    return sum(line.n_number_right for line in lines) / sum(line.n_runs for line in lines)
 
 
 def _mean(values: Sequence[float | None]) -> float:
