@@ -35,8 +35,8 @@ def draw_groups(records: Sequence[Record]) -> Figure:
     Examples
     --------
     >>> figure = draw_groups([])
-    >>> [axes.get_title(loc="left") for axes in figure.axes]
-    ['number right', 'agreement', 'reliability']
+    >>> [axes.get_title(loc="left") for axes in figure.axes][1:]
+    ['agreement (dashed: best possible)', 'reliability']
     """
     lines = summarize(records)
     methods = list(dict.fromkeys(line.method for line in lines))
@@ -66,8 +66,8 @@ def draw_groups(records: Sequence[Record]) -> Figure:
             agreement.plot(apart, found, style, marker="o", color=color)
             agreement.plot(apart, best, "--", color=FAINT, zorder=1)
     rates.axhline(GROUPS.one_context_bar, color=FAINT, linewidth=1)
-    _finish(rates, "number right", f"{DISTANCE}; 0: degree only")
-    _finish(agreement, "agreement", f"{DISTANCE}; dashed: knowing the model")
+    _finish(rates, "number right (0: degree only)", DISTANCE)
+    _finish(agreement, "agreement (dashed: best possible)", DISTANCE)
     rates.set_ylabel("share of data sets", fontsize=SMALL)
     agreement.set_ylabel("adjusted Rand index", fontsize=SMALL)
     reliability.plot([0.4, 1], [0.4, 1], color=FAINT, linewidth=1)
