@@ -61,6 +61,8 @@ def test_recorded_runs_are_not_repeated(tmp_path, monkeypatch, make_record):
 
 def test_scenarios_are_chosen_by_how_they_begin():
     assert select(["kind/slope/6"]) == ["kind/slope/6/values", "kind/slope/6/yes-no"]
+    assert "kind/offset-of-3/4/values" not in select(["kind/offset"])
+    assert select(["cost/100000-rows"]) == ["cost/100000-rows"]
     assert len(select(["degree", "kind", "cost"])) == len(SCENARIOS)
     sentence = "No scenario begins with 'kinds'; they begin with degree, kind, cost."
     with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):

@@ -24,7 +24,7 @@ FIELDS = ("outcome", "seconds")
 
 
 def select(beginnings: Sequence[str]) -> list[str]:
-    """Names of scenarios that begin with one of these.
+    """Names of scenarios that are, or begin with, one of these; parts between slashes are whole.
 
     Raises
     ------
@@ -41,12 +41,16 @@ def select(beginnings: Sequence[str]) -> list[str]:
     ValueError: No scenario begins with 'weather'; they begin with degree, kind, cost.
     """
     for beginning in beginnings:
-        if not any(name.startswith(beginning) for name in SCENARIOS):
+        if not any(_begins(name, beginning) for name in SCENARIOS):
             studies = dict.fromkeys(scenario.study for scenario in SCENARIOS.values())
             raise ValueError(
                 f"No scenario begins with '{beginning}'; they begin with {', '.join(studies)}."
             )
-    return [name for name in SCENARIOS if name.startswith(tuple(beginnings))]
+    return [name for name in SCENARIOS if any(_begins(name, start) for start in beginnings)]
+
+
+def _begins(name: str, beginning: str) -> bool:
+    return f"{name}/".startswith(f"{beginning}/")
 
 
 def run_groups(
