@@ -214,25 +214,38 @@ def draw_selection(selection: Mapping[str, NDArray[Any]], n_contexts: int) -> Fi
     >>> len(draw_selection(selection, 2).axes[0].lines)
     2
     """
-    figure, axes = _begin("number of contexts", "error on held-out rows")
-    axes.plot(selection["n_contexts"], selection["held_out"], color=INK, marker="o", markersize=6)
-    here = selection["n_contexts"] == n_contexts
+    figure = _draw_choice(selection["n_contexts"], selection["held_out"], n_contexts)
+    figure.axes[0].set(ylabel="error on held-out rows", ylim=(0, None))
+    return figure
+
+
+@_with_page_style
+def draw_criterion(numbers: NDArray[Any], criterion: NDArray[Any], n_contexts: int) -> Figure:
+    """The information criterion of each number of contexts, with a ring around the selected one.
+
+    Examples
+    --------
+    >>> len(draw_criterion(np.array([1, 2]), np.array([-5.0, -9.0]), 2).axes[0].lines)
+    2
+    """
+    figure = _draw_choice(numbers, criterion, n_contexts)
+    figure.axes[0].set(ylabel="criterion (lower is better)")
+    return figure
+
+
+def _draw_choice(numbers: NDArray[Any], values: NDArray[Any], n_contexts: int) -> Figure:
+    figure, axes = _begin("number of contexts", "")
+    axes.plot(numbers, values, color=INK, marker="o", markersize=6)
+    here = numbers == n_contexts
     ring: dict[str, Any] = {
         "markersize": 16,
         "markerfacecolor": "none",
         "markeredgecolor": color_of_context(0),
         "markeredgewidth": 2.5,
     }
-    axes.plot(
-        selection["n_contexts"][here],
-        selection["held_out"][here],
-        marker="o",
-        linestyle="none",
-        **ring,
-    )
-    axes.set_ylim(bottom=0)
+    axes.plot(numbers[here], values[here], marker="o", linestyle="none", **ring)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.margins(x=0.08)
+    axes.margins(x=0.08, y=0.12)
     return figure
 
 

@@ -96,6 +96,10 @@ class TableSettings:
         Share of tables like this one whose error lies in the interval.
     n_trees
         Number of boosted trees with which features are compared.
+    min_effect_groups
+        Linear and smooth models have group effects from this many groups on. With fewer, contexts
+        cannot be told from slopes that differ by degree: of ten groups with slopes 1 and -1, the
+        comparison of densities makes one context.
     linear_error_ratio
         Linear models are recommended where their held-out error is below this share of the
         networks' error.
@@ -147,6 +151,7 @@ class TableSettings:
     few_interval_groups: int = 10
     interval_level: float = 0.95
     n_trees: int = 50
+    min_effect_groups: int = 20
     linear_error_ratio: float = 0.8
     more_contexts_error_ratio: float = 0.8
 
