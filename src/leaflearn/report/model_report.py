@@ -28,6 +28,7 @@ from leaflearn.report.disagreement import (
 from leaflearn.report.findings import describe_findings
 from leaflearn.report.groups import describe_groups
 from leaflearn.report.informative_column import describe_difference
+from leaflearn.report.kind_or_degree import describe_kind_or_degree
 from leaflearn.report.learning import describe_learning, describe_n_contexts
 from leaflearn.report.notices import collect_notices
 from leaflearn.report.origin import Origin, describe_origin
@@ -125,9 +126,11 @@ def render_report(
     difference = describe_difference(model, curves, X, isolate)
     several = len(find_drawn(model)) > 1
     disagreement = "Where the contexts disagree" if several else "What the prediction depends on"
+    kind_or_degree = describe_kind_or_degree(model, X) if has_columns else None
     sections = (
         ("found", "What was found", "findings.html",
          describe_findings(model, len(notices), difference, advice)),
+        ("kind-or-degree", "Kind or degree", "kind_or_degree.html", kind_or_degree),
         ("contexts", "The contexts", "contexts.html", describe_contexts(model, curves, X)),
         ("disagreement", disagreement, "disagreement.html",
          describe_disagreement(model, curves, examples, columns)),
@@ -146,6 +149,7 @@ def render_report(
         sections=[
             (identifier, heading, Markup(render(template, **values)))
             for identifier, heading, template, values in sections
+            if values is not None
         ],
         style=Markup(style),
         script=Markup(script),
