@@ -25,11 +25,16 @@ from leaflearn.tabular.table_model import TableModel
 
 MAX_NAMES = 5
 MAX_NAMED_CONTEXTS, MAX_NAMED_GROUPS = 3, 12  # in the first paragraphs
+MAX_REASONS = 2
 LONGEST_CODE = 2000  # characters that are shown
 
 
 def describe_findings(
-    model: TableModel, n_notices: int, difference: Sequence[str], advice: Advice
+    model: TableModel,
+    n_notices: int,
+    difference: Sequence[str],
+    advice: Advice,
+    reasons: Sequence[str] = (),
 ) -> dict[str, Any]:
     """The values of `findings.html`.
 
@@ -43,6 +48,8 @@ def describe_findings(
         Sentences on where the contexts differ.
     advice
         Code to use the model.
+    reasons
+        Sentences on columns that are associated with how the groups differ.
 
     Examples
     --------
@@ -67,6 +74,7 @@ def describe_findings(
         "headline": headline,
         "summary": summary,
         "difference": difference,
+        "reasons": list(reasons[:MAX_REASONS]),
         "minorities": _name_minorities(model),
         "figures": _list_figures(model),
         "gain": describe_gain(errors) if errors is not None and several else None,
