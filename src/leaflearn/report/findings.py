@@ -35,6 +35,7 @@ def describe_findings(
     difference: Sequence[str],
     advice: Advice,
     reasons: Sequence[str] = (),
+    groups_differ: str = "",
 ) -> dict[str, Any]:
     """The values of `findings.html`.
 
@@ -50,6 +51,8 @@ def describe_findings(
         Code to use the model.
     reasons
         Sentences on columns that are associated with how the groups differ.
+    groups_differ
+        A sentence on whether groups differ in kind or by degree, for models with group effects.
 
     Examples
     --------
@@ -74,6 +77,7 @@ def describe_findings(
         "headline": headline,
         "summary": summary,
         "difference": difference,
+        "groups_differ": groups_differ,
         "reasons": list(reasons[:MAX_REASONS]),
         "minorities": _name_minorities(model),
         "figures": _list_figures(model),
@@ -171,6 +175,9 @@ def _list_figures(model: TableModel) -> list[dict[str, str]]:
         figures.append(_describe_error(term, errors, errors.one_model, pooled))
         if estimator.n_contexts_ > 1:
             term = "Error with the contexts"
+            figures.append(_describe_error(term, errors, errors.contexts, contexts))
+        elif estimator.fitted_state_.effects is not None:
+            term = "Error with group effects"
             figures.append(_describe_error(term, errors, errors.contexts, contexts))
     return figures
 

@@ -250,7 +250,7 @@ def _find_subjects(model: TableModel, X: NDArray[Any] | None) -> dict[str, NDArr
     if drawn is not None:
         for place, subject in enumerate((OFFSET, SLOPE)[: 1 + drawn.has_slopes]):
             deviations = drawn.deviations[:, place]
-            if deviations.std() > 0:
+            if deviations.std() > 1e-6 * drawn.points.std():  # effects of this direction exist
                 subjects[subject] = deviations
     return subjects
 

@@ -155,10 +155,11 @@ def _describe_noise(model: TableModel, shares: VarianceShares, output: int) -> s
 def _list_parts(shares: VarianceShares, output: int, n_contexts: int) -> list[dict[str, Any]]:
     """Kind, degree and noise: names, shares of the variance of rows, standard deviations."""
     parts = [
-        (f"kind: {count(n_contexts, 'context')}", shares.kind[output], "var(--context-0)"),
-        ("degree: groups within a context", shares.degree[output], "var(--context-1)"),
-        ("noise: rows within a group", shares.noise[output], "var(--context-6)"),
+        (f"kind: {count(n_contexts, 'context')}", shares.kind[output]),
+        ("degree: groups within a context", shares.degree[output]),
+        ("noise: rows within a group", shares.noise[output]),
     ]
+    parts = parts if n_contexts > 1 else parts[1:]
     total = max(float(sum(part[1] for part in parts)), 1e-300)
     return [
         {
@@ -166,9 +167,8 @@ def _list_parts(shares: VarianceShares, output: int, n_contexts: int) -> list[di
             "share": float(variance) / total,
             "percent": show_share(float(variance) / total),
             "deviation": show_number(float(np.sqrt(variance))),
-            "color": color,
         }
-        for name, variance, color in parts
+        for name, variance in parts
     ]
 
 

@@ -54,7 +54,11 @@ def describe_learning(model: TableModel) -> dict[str, Any]:
     several = estimator.n_contexts_ > 1
     return {
         "local_model": isolate(model.local_model_),
-        "init": estimator.init_,
+        "init": (
+            f"The number of contexts: {estimator.init_}."
+            if "has_effects" in getattr(estimator, "selection_", {})
+            else f"Where the search began: {estimator.init_}."
+        ),
         "rounds": f"It took {count(n, 'round')}; the final loss is {last}.",
         "n_in_key": min(estimator.n_contexts_, MAX_DRAWN) if several else 0,
         "loss": _chart_loss(history) if has_curves else None,

@@ -143,9 +143,10 @@ def render_report(
     disagreement = "Where the contexts disagree" if several else "What the prediction depends on"
     reasons = [describe_association(model, found) for found in associations if found.is_significant]
     kind_or_degree = describe_kind_or_degree(model, X) if has_columns else None
+    groups_differ = "" if kind_or_degree is None else kind_or_degree["sentence"]
     sections = (
         ("found", "What was found", "findings.html",
-         describe_findings(model, len(notices), difference, advice, reasons)),
+         describe_findings(model, len(notices), difference, advice, reasons, groups_differ)),
         ("kind-or-degree", "Kind or degree", "kind_or_degree.html", kind_or_degree),
         ("contexts", "The contexts", "contexts.html", describe_contexts(model, curves, X)),
         ("disagreement", disagreement, "disagreement.html",
