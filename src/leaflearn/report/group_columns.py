@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from leaflearn.diagnostics import settings as diagnostic_settings
 from leaflearn.diagnostics.association import correct_p_values, find_p_value
 from leaflearn.diagnostics.group_map import map_groups
+from leaflearn.diagnostics.variance_shares import find_variance_shares
 from leaflearn.report import settings
 from leaflearn.report.column_curves import MISSING, find_drawn
 from leaflearn.report.formatting import count, enumerate_names, show_day, show_number, show_share
@@ -246,12 +247,15 @@ def _find_subjects(model: TableModel, X: NDArray[Any] | None) -> dict[str, NDArr
     subjects: dict[str, NDArray[Any]] = {}
     if int((estimator.usage_ > 0).sum()) > 1:
         subjects[CONTEXTS] = estimator.contexts_
-    drawn = map_groups(estimator.fitted_state_, X)
-    if drawn is not None:
+    state = estimator.fitted_state_
+    drawn, shares = map_groups(state, X), find_variance_shares(state, X)
+    if drawn is not None and shares is not None:
+        total = (shares.kind + shares.degree + shares.noise)[drawn.output]
+        least = diagnostic_settings.DIAGNOSTICS.min_variance_share * total
         for place, subject in enumerate((OFFSET, SLOPE)[: 1 + drawn.has_slopes]):
-            deviations = drawn.deviations[:, place]
-            if deviations.std() > 1e-6 * drawn.points.std():  # effects of this direction exist
-                subjects[subject] = deviations
+            # Effects that hardly vary are borrowed from others that they are correlated with.
+            if drawn.covariances[:, place, place].max() >= least:
+                subjects[subject] = drawn.deviations[:, place]
     return subjects
 
 

@@ -155,9 +155,9 @@ def _describe_noise(model: TableModel, shares: VarianceShares, output: int) -> s
 def _list_parts(shares: VarianceShares, output: int, n_contexts: int) -> list[dict[str, Any]]:
     """Kind, degree and noise: names, shares of the variance of rows, standard deviations."""
     parts = [
-        (f"kind: {count(n_contexts, 'context')}", shares.kind[output]),
-        ("degree: groups within a context", shares.degree[output]),
-        ("noise: rows within a group", shares.noise[output]),
+        (f"kind ({count(n_contexts, 'context')})", shares.kind[output]),
+        ("degree (groups of a context)", shares.degree[output]),
+        ("noise (rows of a group)", shares.noise[output]),
     ]
     parts = parts if n_contexts > 1 else parts[1:]
     total = max(float(sum(part[1] for part in parts)), 1e-300)
