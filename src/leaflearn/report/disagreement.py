@@ -173,8 +173,7 @@ def _explain_no_curves(model: TableModel) -> str:
             "The model stores none of its training rows. Write this page with the training table "
             "to see where the contexts differ."
         )
-    columns = cast(Preparation, model.preparation_).columns
-    if any(column.kind != "text" for column in columns):
+    if any(column.kind in ("number", "date", "category") for column in model.preparation_.columns):
         return "All columns are constant within groups, so no curve can be drawn within a group."
     return "All columns are free text, along which no curve can be drawn."
 
