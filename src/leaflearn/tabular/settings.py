@@ -98,8 +98,9 @@ class TableSettings:
         Number of boosted trees with which features are compared.
     min_effect_groups
         Linear and smooth models have group effects from this many groups on. With fewer, contexts
-        cannot be told from slopes that differ by degree: of ten groups with slopes 1 and -1, the
-        comparison of densities makes one context.
+        can be mistaken for slopes that differ by degree: with slopes 1 and -1, 20 rows per group
+        and noise 0.1, two contexts were found in 6, 9, 10 and 10 of 10 data sets with 10, 14, 20
+        and 30 groups.
     linear_error_ratio
         Linear models are recommended where their held-out error is below this share of the
         networks' error.
