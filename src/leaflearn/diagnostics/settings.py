@@ -43,6 +43,14 @@ class DiagnosticSettings:
         Where more rows would be required, rows like these do not identify the context.
     min_class_probability
         Classes that are less probable than this in every row do not enter the expected gain.
+    min_variance_share
+        Differences between groups below this share of the variance of a row are not mentioned.
+    max_mapped_rows
+        Rows on which groups are compared; their mean changes little beyond some hundreds.
+    n_permutations
+        Permutations of the groups in a test of association; the smallest p-value is 1 / 2000.
+    significance
+        Associations are reported from this p-value, corrected for the number of tests.
     """
 
     min_error_ratio: float = 2.0
@@ -57,6 +65,10 @@ class DiagnosticSettings:
     prior_rows: int = 5
     max_required_rows: int = 1000
     min_class_probability: float = 1e-3
+    min_variance_share: float = 0.01
+    max_mapped_rows: int = 500
+    n_permutations: int = 1999
+    significance: float = 0.05
 
 
 DIAGNOSTICS = DiagnosticSettings()
