@@ -150,6 +150,17 @@ class ContextNotGiven(Message, code="context-not-given"):
 
 
 @dataclass(frozen=True)
+class EffectsNotExported(Message, code="effects-not-exported"):
+    """ONNX files hold the means of the contexts, without group effects."""
+
+    def __str__(self) -> str:
+        return (
+            "The exported files predict the mean of each context, without group effects; for "
+            "groups whose effects are known, use save and predict(X, groups=...)."
+        )
+
+
+@dataclass(frozen=True)
 class UnknownGroups(Message, code="unknown-groups"):
     """Groups without training rows were predicted."""
 

@@ -57,6 +57,7 @@ from leaflearn.initialization.start import (
 from leaflearn.initialization.surrogate import Start, Surrogate
 from leaflearn.messages import (
     ContextNotGiven,
+    EffectsNotExported,
     FitMayBeWrong,
     LeafWarning,
     RecoveryWarning,
@@ -964,14 +965,15 @@ class BaseLeaf(BaseEstimator):
         write_model(folder, {"estimator": section}, parts)
 
     def export_onnx(self, folder: str | Path) -> None:
-        """Write the local models, which must be networks, as ONNX files, one per context.
+        """Write networks, or linear and smooth local models, as ONNX files, one per context.
 
         `context_0.onnx`, ... take `X`, any number of rows as `predict` takes them: in double
-        precision for the default network, whose scaling is in the file, and in single precision for
-        modules of a factory. The output is that of `predict` in the context, of shape (n,) or
-        (n, n_outputs), or, for a classifier, that of `predict_proba`, (n, n_classes). `all.onnx`
-        gives that of `predict_each` or `predict_proba_each`, (n, n_contexts_, ...). The classes are
-        in the metadata of each file. Needs `pip install 'leaflearn[onnx]'`.
+        precision, with the scaling in the file, but in single precision for modules of a factory.
+        The output is that of `predict` in the context, of shape (n,) or (n, n_outputs), or, for a
+        classifier, that of `predict_proba`, (n, n_classes). `all.onnx` gives that of `predict_each`
+        or `predict_proba_each`, (n, n_contexts_, ...). The classes are in the metadata of each
+        file. Group effects are not in the files, and a warning says so.
+        Needs `pip install 'leaflearn[onnx]'`.
 
         Parameters
         ----------
@@ -984,6 +986,9 @@ class BaseLeaf(BaseEstimator):
             facts["classes"] = to_json(self.classes_.tolist(), name="classes_")
         models, y_shape = self.fitted_state_.local_models, getattr(self, "y_shape_", ())
         export_onnx(models, self.input_shape_, y_shape, facts, folder)
+        effects = self.fitted_state_.effects
+        if effects is not None and len(effects.columns):
+            warnings.warn(LeafWarning(EffectsNotExported()), stacklevel=2)
 
     def was_fitted_on(self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None) -> bool:
         """Whether the estimator was fitted on exactly these rows, by their fingerprint.
