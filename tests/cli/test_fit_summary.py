@@ -96,6 +96,27 @@ def test_errors_with_their_intervals(model):
     )
 
 
+def test_the_first_sentence_does_not_contradict_the_errors(model):
+    model.errors_ = HeldOutErrors("RMSE", 4.3, 4.3, 240, 30, (4.0, 4.6), (4.0, 4.6), (0.9, 1.1))
+    text = summarize(model)
+    assert (
+        "\n2 contexts were found, but a pooled model predicts held-out rows about as well.\n"
+        in text
+    )
+    assert "\nThe contexts hardly lower the error: a pooled model does about as well.\n" in text
+
+
+def test_group_effects_of_one_context(model):
+    model.estimator_.n_contexts_ = 1
+    model.errors_ = HeldOutErrors("RMSE", 2.0, 1.0, 240, 30, has_effects=True)
+    text = summarize(model)
+    assert "so one model predicts for all of them, with effects of each group.\n" in text
+    assert (
+        "pooled model 2, group effects 1.\nWith the group effects the error is 50 % smaller "
+        "than that of a pooled model.\n" in text
+    )
+
+
 def test_empty_contexts_are_reported(model):
     model.estimator_.contexts_, model.estimator_.usage_ = (
         np.zeros(3, dtype=int),
@@ -210,6 +231,7 @@ def test_plain_data(model):
         "contexts_to_one_model_interval": None,
         "rows": 240,
         "groups": 0,
+        "has_group_effects": False,
         "by_context": [],
     }
     assert (found["columns"], found["labels"]) == (["price"], [1, 2])

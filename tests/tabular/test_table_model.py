@@ -23,7 +23,6 @@ from leaflearn.messages import (
     NoProbabilities,
     TableWarning,
 )
-from leaflearn.tabular import settings
 from leaflearn.tabular.table_model import TableModel
 
 pytestmark = pytest.mark.filterwarnings(
@@ -50,7 +49,6 @@ def make_table(n_sites=12, n_rows=8, seed=0):
 def train_briefly(monkeypatch):
     """These tests check that networks can be fitted, not how well they predict."""
     monkeypatch.setattr(engine_settings, "TRAINING", replace(engine_settings.TRAINING, n_steps=20))
-    monkeypatch.setattr(settings, "TABLES", replace(settings.TABLES, held_out_steps=5))
 
 
 TABLE = make_table()

@@ -17,7 +17,9 @@ from leaflearn.report.formatting import (
     SPACE,
     describe_gain,
     explain_intervals,
+    name_compared,
     natural_key,
+    question_gain,
     show_error,
     show_interval,
 )
@@ -132,6 +134,7 @@ def _describe_errors(errors: HeldOutErrors | None) -> dict[str, Any] | None:
         "contexts_to_one_model_interval": errors.ratio_interval,
         "rows": errors.n_rows,
         "groups": errors.n_groups,
+        "has_group_effects": errors.has_effects,
         "by_context": [asdict(part) for part in errors.by_context],
     }
 
@@ -164,12 +167,16 @@ def _summarize_data(model: TableModel) -> str:
 
 def _summarize_contexts(model: TableModel) -> str:
     estimator = model.estimator_
+    has_effects = model.errors_ is not None and model.errors_.has_effects
+    who, effects = "a pooled model", ""
+    if has_effects:
+        who, effects = "one model", ", with effects of each group"
     if model.contexts == 1:
-        return "One context, as requested: a pooled model predicts for all groups.\n"
+        return f"One context, as requested: {who} predicts for all groups{effects}.\n"
     if estimator.n_contexts_ == 1:
         return (
-            "One context: the groups do not clearly contradict each other, so a pooled model "
-            f"predicts for all of them.{_hint_at_more(model)}\n"
+            f"One context: the groups do not clearly contradict each other, so {who} "
+            f"predicts for all of them{effects}.{_hint_at_more(model)}\n"
         )
     if model.group is None:
         counts = np.bincount(estimator.contexts_, minlength=estimator.n_contexts_)
@@ -187,7 +194,8 @@ def _summarize_contexts(model: TableModel) -> str:
 def _count_contexts(model: TableModel) -> str:
     n_contexts, used = model.estimator_.n_contexts_, int((model.estimator_.usage_ > 0).sum())
     if used == n_contexts:
-        return f"{n_contexts} contexts were found."
+        question = "" if model.errors_ is None else question_gain(model.errors_)
+        return f"{n_contexts} contexts were found{f', but {question}' if question else ''}."
     have = "has" if used == 1 else "have"
     return (
         f"{n_contexts} contexts were requested, but only {used} {have} groups; try another --seed, "
@@ -276,8 +284,10 @@ def _summarize_errors(model: TableModel) -> str:
     metric = "Error rate" if errors.is_rate else "Root mean squared error"
     pooled = _show_error(errors, errors.one_model, errors.one_model_interval)
     contexts, gain = "", []
-    if model.estimator_.n_contexts_ > 1:
-        contexts = f", contexts {_show_error(errors, errors.contexts, errors.contexts_interval)}"
+    if model.estimator_.n_contexts_ > 1 or errors.has_effects:
+        compared = name_compared(errors).removeprefix("the ")
+        error = _show_error(errors, errors.contexts, errors.contexts_interval)
+        contexts = f", {compared} {error}"
         gain = ["".join(describe_gain(errors))]
     sentence = (
         f"{metric} on {errors.n_rows:,} rows held out within the groups: "
