@@ -8,6 +8,7 @@ from html import unescape
 from types import SimpleNamespace
 
 import numpy as np
+import pandas
 import pytest
 
 from leaflearn.cli._fit_summary import describe, summarize
@@ -15,7 +16,7 @@ from leaflearn.cli.main import run
 from leaflearn.tabular.column_kinds import NOT_INFORMATIVE, Column
 from leaflearn.tabular.held_out import HeldOutErrors
 from leaflearn.tabular.preparation import Preparation
-from leaflearn.tabular.targets import Target
+from leaflearn.tabular.targets import Target, find_target
 
 PLACE = "it's my model"
 FIT = ["--target", "effect", "--group", "source", "--local-model", "linear", "-o", PLACE]
@@ -93,6 +94,28 @@ def test_errors_with_their_intervals(model):
         summarize(model)
         .splitlines()[-2]
         .endswith(" within the groups: pooled model 1.5 (95 % interval: 1.2 to 1.9).")
+    )
+
+
+def test_ratings_name_the_option_that_makes_them_labels(model):
+    cells = pandas.Series([1, 2, 3, 4, 5] * 9, name="rating")
+    model.target_ = find_target(cells)
+    assert (
+        summarize(model)
+        .splitlines()[0]
+        .endswith(
+            " The target 'rating' is treated as a quantity (it holds ratings from 1 to 5; --task "
+            "classification treats them as labels)."
+        )
+    )
+    model.target_ = find_target(cells % 3)
+    assert (
+        summarize(model)
+        .splitlines()[0]
+        .endswith(
+            "is treated as a label (it holds 3 different whole numbers; --task regression treats "
+            "them as quantities)."
+        )
     )
 
 

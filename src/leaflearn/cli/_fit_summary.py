@@ -46,6 +46,7 @@ def describe(model: TableModel) -> dict[str, Any]:
         "target": model.target,
         "task": model.target_.task,
         "why_this_task": model.target_.reason,
+        "other_task": model.target_.alternative or None,
         "labels": estimator.classes_.tolist() if model.target_.is_label else None,
         "group": model.group,
         "rows": model.n_rows_,
@@ -160,9 +161,15 @@ def _summarize_data(model: TableModel) -> str:
     )
     return (
         f"{model.n_rows_:,} rows, {groups}. The target {shorten(model.target)!r} is treated as "
-        f"{task} ({model.target_.reason}).\n"
+        f"{task} ({model.target_.reason}{_mention_other_task(model)}).\n"
         f"Learned from {images}{list_names(prepare.used)}.{left_out}\n"
     )
+
+
+def _mention_other_task(model: TableModel) -> str:
+    other = model.target_.alternative
+    words = "labels" if other == "classification" else "quantities"
+    return f"; --task {other} treats them as {words}" if other else ""
 
 
 def _summarize_contexts(model: TableModel) -> str:

@@ -39,6 +39,9 @@ class TableSettings:
     max_label_values, rows_per_label
         A target of whole numbers is a label where it has at most `max_label_values` different
         ones, with `rows_per_label` rows each on average.
+    min_ratings
+        Consecutive whole numbers from 1 are ratings if there are at least so many; three of them
+        are more often codes of classes.
     max_texts
         A target with more different texts than this, and than half of the rows, is refused.
     max_text_components
@@ -132,6 +135,7 @@ class TableSettings:
     min_shifted_row_numbers: int = 200
     max_label_values: int = 10
     rows_per_label: int = 5
+    min_ratings: int = 4
     max_texts: int = 20
     max_text_components: int = 8
     max_text_columns: int = 50

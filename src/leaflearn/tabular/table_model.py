@@ -46,7 +46,7 @@ class TableModel:
         The number of contexts; "auto" determines it from the data.
     task : {"auto", "classification", "regression"}, default="auto"
         Whether the target is a label or a quantity; "auto" treats text and few different whole
-        numbers as labels.
+        numbers as labels, and ratings (1 to 4, 1 to 5, -2 to 2, ...) as quantities.
     local_model : str, default=None
         "mlp", "linear", "boosting", or "module:PATH.py:FACTORY"; for images also "convnet". None
         is a network that suits the data, or a linear model if each labelled item has a feature of
