@@ -43,6 +43,10 @@ class DiagnosticSettings:
         Where more rows would be required, rows like these do not identify the context.
     min_class_probability
         Classes that are less probable than this in every row do not enter the expected gain.
+    far_widths
+        An input is far outside the training data if it is beyond their range by more than this
+        many times its width. Samples of ten rows from a normal distribution have a range of about
+        three standard deviations, so that ordinary rows are never that far.
     """
 
     min_error_ratio: float = 2.0
@@ -57,6 +61,7 @@ class DiagnosticSettings:
     prior_rows: int = 5
     max_required_rows: int = 1000
     min_class_probability: float = 1e-3
+    far_widths: float = 1.0
 
 
 DIAGNOSTICS = DiagnosticSettings()

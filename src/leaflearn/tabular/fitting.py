@@ -40,6 +40,7 @@ from leaflearn.tabular.rows import (
     warn_about_groups,
 )
 from leaflearn.tabular.targets import Target, find_target
+from leaflearn.tabular.unfamiliar_rows import TrainingValues
 from leaflearn.tabular.warning_log import hold_warnings, list_messages, reissue
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ class FittedTable:
     errors: HeldOutErrors | None
     group_sizes: Rows
     n_rows: int
+    training_values: TrainingValues | None
 
 
 def fit_table(
@@ -102,7 +104,11 @@ def fit_table(
         _recommend_linear_model(estimator, errors, X, y, group, options.random_state)
     sizes = np.bincount(group)
     _warn_about_few_answers(estimator, preparation, options, sizes)
-    return FittedTable(estimator, preparation, target, local_model, errors, sizes, len(rows))
+    values = None
+    if isinstance(preparation, Preparation):
+        values = TrainingValues.of(rows, preparation.columns)
+    found = estimator, preparation, target, local_model
+    return FittedTable(*found, errors, sizes, len(rows), values)
 
 
 def read_features(

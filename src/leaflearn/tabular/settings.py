@@ -29,6 +29,8 @@ class TableSettings:
         Share of the rows that a value of a category needs for a feature of its own.
     min_missing_share
         Share of missing values from which a feature says whether the value is missing.
+    max_known_values
+        Number of values of a category that a model stores to recognize unknown ones.
     prose_words, prose_characters
         Median number of words, or of characters, from which a column of texts is prose and not a
         category.
@@ -129,6 +131,7 @@ class TableSettings:
     max_values: int = 20
     min_value_share: float = 0.01
     min_missing_share: float = 0.05
+    max_known_values: int = 10_000
     prose_words: int = 4
     prose_characters: int = 30
     min_row_numbers: int = 20
