@@ -115,8 +115,8 @@ def test_group_effects_of_one_context_are_shown():
     one.errors_ = HeldOutErrors("RMSE", 2.0, 1.0, 12, 3, has_effects=True)
     words = read_words(render_section(one))
     assert "one model predicts for all, with effects of each group." in words
-    assert "Error with the group effects1 typical error" in words
-    assert "With the group effects the error is 50 % smaller" in words
+    assert "Error with group effects1 typical error" in words
+    assert "With group effects the error is 50 % smaller" in words
 
 
 def test_errors_of_too_few_groups_have_no_interval_and_the_reason_is_given():

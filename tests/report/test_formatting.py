@@ -65,7 +65,7 @@ def test_group_effects_are_named():
     assert plain(describe_gain(both)).startswith("With the contexts and group effects the error is")
     alone = replace(both, by_context=PARTS[:1], contexts=0.5)
     assert plain(describe_gain(alone)) == (
-        "The group effects hardly lower the error: a pooled model does about as well."
+        "Group effects hardly lower the error: a pooled model does about as well."
     )
 
 

@@ -24,6 +24,7 @@ from leaflearn.report.formatting import (
     show_interval,
 )
 from leaflearn.report.informative_column import describe_difference_without_table
+from leaflearn.report.kind_or_degree import describe_shares, describe_shares_as_data, find_shares
 from leaflearn.tabular import settings as table_settings
 from leaflearn.tabular.column_kinds import NOT_INFORMATIVE
 from leaflearn.tabular.held_out import HeldOutErrors
@@ -55,6 +56,8 @@ def describe(model: TableModel) -> dict[str, Any]:
         "columns": prepare.used,
         "features": features,
         "n_contexts": estimator.n_contexts_,
+        "why_this_number": estimator.init_,
+        "kind_or_degree": describe_shares_as_data(find_shares(model)),
         "contexts": [_describe_context(model, k) for k in range(estimator.n_contexts_)],
         "where_contexts_differ": " ".join(_summarize_difference(model)) or None,
         "looks_right": bool(estimator.converged_),
@@ -68,6 +71,7 @@ def summarize(model: TableModel) -> str:
     parts = [
         _summarize_data(model),
         _summarize_contexts(model),
+        _summarize_shares(model),
         *_summarize_difference(model),
         _summarize_certainty(model),
         _summarize_errors(model),
@@ -174,16 +178,19 @@ def _mention_other_task(model: TableModel) -> str:
 
 def _summarize_contexts(model: TableModel) -> str:
     estimator = model.estimator_
-    has_effects = model.errors_ is not None and model.errors_.has_effects
-    who, effects = "a pooled model", ""
-    if has_effects:
-        who, effects = "one model", ", with effects of each group"
+    has_effects = estimator.fitted_state_.effects is not None
+    if model.contexts == 1 and has_effects:
+        return (
+            "One context, as requested: one model predicts for all groups, with effects of each.\n"
+        )
     if model.contexts == 1:
-        return f"One context, as requested: {who} predicts for all groups{effects}.\n"
+        return "One context, as requested: a pooled model predicts for all groups.\n"
+    if estimator.n_contexts_ == 1 and has_effects:
+        return "One context: no group contradicts the others, but each may have its own effects.\n"
     if estimator.n_contexts_ == 1:
         return (
-            f"One context: the groups do not clearly contradict each other, so {who} "
-            f"predicts for all of them{effects}.{_hint_at_more(model)}\n"
+            "One context: the groups do not clearly contradict each other, so a pooled model "
+            f"predicts for all of them.{_hint_at_more(model)}\n"
         )
     if model.group is None:
         counts = np.bincount(estimator.contexts_, minlength=estimator.n_contexts_)
@@ -196,6 +203,21 @@ def _summarize_contexts(model: TableModel) -> str:
         ("", "groups", "rows", "sure", "which"), rows, right=lambda column: 0 < column < 4
     )
     return f"{_count_contexts(model)}\n\n{table}\n"
+
+
+def _summarize_shares(model: TableModel) -> str:
+    """How groups differ, and why there are this many contexts; nothing without group effects."""
+    shares, estimator = find_shares(model), model.estimator_
+    if shares is None:
+        return ""
+    used = int((estimator.usage_ > 0).sum())
+    choice = "" if model.contexts != "auto" else f"\nThe number of contexts: {estimator.init_}."
+    sentence = describe_shares(shares, used).replace(SPACE, " ")
+    between = f"{100 * shares.between_share:.0f} %"
+    return (
+        f"{sentence}\nOf the variance of rows with the same inputs, {between} is between groups; "
+        f"the rest is noise.{choice}"
+    )
 
 
 def _count_contexts(model: TableModel) -> str:
@@ -294,7 +316,7 @@ def _summarize_errors(model: TableModel) -> str:
     if model.estimator_.n_contexts_ > 1 or errors.has_effects:
         compared = name_compared(errors).removeprefix("the ")
         error = _show_error(errors, errors.contexts, errors.contexts_interval)
-        contexts = f", {compared} {error}"
+        contexts = f", {'with ' if errors.has_effects else ''}{compared} {error}"
         gain = ["".join(describe_gain(errors))]
     sentence = (
         f"{metric} on {errors.n_rows:,} rows held out within the groups: "

@@ -47,6 +47,14 @@ class DiagnosticSettings:
         An input is far outside the training data if it is beyond their range by more than this
         many times its width. Samples of ten rows from a normal distribution have a range of about
         three standard deviations, so that ordinary rows are never that far.
+    min_variance_share
+        Differences between groups below this share of the variance of a row are not mentioned.
+    max_mapped_rows
+        Rows on which groups are compared; their mean changes little beyond some hundreds.
+    n_permutations
+        Permutations of the groups in a test of association; the smallest p-value is 1 / 2000.
+    significance
+        Associations are reported from this p-value, corrected for the number of tests.
     """
 
     min_error_ratio: float = 2.0
@@ -62,6 +70,10 @@ class DiagnosticSettings:
     max_required_rows: int = 1000
     min_class_probability: float = 1e-3
     far_widths: float = 1.0
+    min_variance_share: float = 0.01
+    max_mapped_rows: int = 500
+    n_permutations: int = 1999
+    significance: float = 0.05
 
 
 DIAGNOSTICS = DiagnosticSettings()

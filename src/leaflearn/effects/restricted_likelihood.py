@@ -74,6 +74,7 @@ def fit_with_variances(
     like: MixedModel,
     is_shrunk: NDArray[np.bool_] | None = None,
     weight: Floats | None = None,
+    noise: float | None = None,
 ) -> MixedModel:
     """The mean and the noise with the relative variances of another model.
 
@@ -84,7 +85,7 @@ def fit_with_variances(
     >>> fit_with_variances(GroupMoments.of(np.ones((3, 1)), y, group, 2), like).root
     array([[1.]])
     """
-    criterion = RestrictedLikelihood(moments, like.columns, is_shrunk, weight, full=True)
+    criterion = RestrictedLikelihood(moments, like.columns, is_shrunk, weight, True, noise)
     point = like.root[criterion.entries]
     if criterion.is_shrunk.any():
         point = np.append(point, np.log(like.smoothness))
@@ -98,6 +99,7 @@ def fit_mixed_model(
     weight: Floats | None = None,
     full: bool = False,
     start: MixedModel | None = None,
+    noise: float | None = None,
 ) -> MixedModel:
     """The most probable variances, and the mean and noise that go with them.
 
@@ -115,8 +117,10 @@ def fit_mixed_model(
         Whether effects are correlated.
     start
         A model with the same columns to begin with.
+    noise
+        The variance of a row around its mean and effects, where it is known.
     """
-    criterion = RestrictedLikelihood(moments, columns, is_shrunk, weight, full)
+    criterion = RestrictedLikelihood(moments, columns, is_shrunk, weight, full, noise)
     return criterion.minimize(start)
 
 
@@ -134,7 +138,9 @@ class RestrictedLikelihood:
         is_shrunk: NDArray[np.bool_] | None = None,
         weight: Floats | None = None,
         full: bool = False,
+        noise: float | None = None,
     ) -> None:
+        self.noise = noise
         m, F, q = len(moments.sizes), moments.n_features, len(columns)
         self.columns, self.full = np.asarray(columns, dtype=np.intp), full
         self.weight = np.ones(m) if weight is None else weight
@@ -196,7 +202,7 @@ class RestrictedLikelihood:
             self.columns,
             state.coefficients,
             root,
-            state.square / state.n_free,
+            self.noise or state.square / state.n_free,
             smoothness,
             state.value,
             len(point),
@@ -210,7 +216,7 @@ class RestrictedLikelihood:
         if self.is_shrunk.any():
             own = state.coefficients[self.is_shrunk]
             trace = np.diag(state.inverse)[self.is_shrunk].sum()
-            by_log = len(own) - (trace + state.n_free / state.square * (own @ own)) / smoothness
+            by_log = len(own) - (trace + state.precision * (own @ own)) / smoothness
             gradient = np.append(gradient, by_log)
         return state.value / self.n_rows, gradient / self.n_rows
 
@@ -242,9 +248,11 @@ class RestrictedLikelihood:
             self.weight @ np.linalg.slogdet(inner)[1]
             + np.linalg.slogdet(normal)[1]
             + self.is_shrunk.sum() * np.log(smoothness)
-            + n_free * np.log(square / n_free)
+            + (n_free * np.log(square / n_free) if self.noise is None else square / self.noise)
         )
-        return _Solution(coefficients, inverse, inverse_inner, square, n_free, float(value))
+        precision = n_free / square if self.noise is None else 1 / self.noise
+        solved = coefficients, inverse, inverse_inner
+        return _Solution(*solved, square, n_free, precision, float(value))
 
     def _variance_gradient(self, root: Floats, state: _Solution) -> Floats:
         """Derivative of the criterion by the covariance `T T'`, (q, q)."""
@@ -257,7 +265,7 @@ class RestrictedLikelihood:
         mean_part = np.einsum(
             "mqi,ij,mrj->qr", x * weight[..., None], state.inverse, x, optimize=True
         )
-        fit_part = (residual * weight).T @ residual * (state.n_free / state.square)
+        fit_part = (residual * weight).T @ residual * state.precision
         return np.tensordot(self.weight, own, 1) - mean_part - fit_part
 
     def _variance_slopes(self, point: Floats) -> Floats:
@@ -289,6 +297,7 @@ class _Solution:
     inverse_inner: Floats  #                                                        (m, q, q)
     square: float
     n_free: float
+    precision: float  # one over the noise
     value: float
 
 

@@ -38,6 +38,7 @@ from leaflearn.core.training import ROWS_AT_ONCE, Callback, Schedule
 from leaflearn.diagnostics.checks import diagnose
 from leaflearn.diagnostics.input_range import find_range, join_ranges, warn_about_far
 from leaflearn.effects.group_effects import GroupEffects
+from leaflearn.engines.answers import fit_answers
 from leaflearn.engines.calibration import find_evidence_factor
 from leaflearn.engines.closed_form import ClosedFormModels, fit_in_closed_form
 from leaflearn.engines.engine import ENGINES, choose_engine
@@ -217,7 +218,8 @@ class BaseLeaf(BaseEstimator):
     ) -> FittedState:
         """Contexts and effects from moments; then the effects of every group."""
         self._warn_about_single_rows(data, None)
-        state = fit_in_closed_form(self, data, random_state).ordered_by_usage()
+        fit = fit_answers if data.is_classifier else fit_in_closed_form
+        state = fit(self, data, random_state).ordered_by_usage()
         effects, scores = self._find_effects(state, data)
         return replace(state, effects=effects, scores=scores)
 
@@ -227,10 +229,11 @@ class BaseLeaf(BaseEstimator):
         """The effects of the groups of some rows, and their scores (m, K)."""
         assert state.effects is not None
         assert isinstance(state.local_models, ClosedFormModels)
-        residual = state.local_models.residuals(data.X, data.y)  #                  (N, K, D)
+        models = state.local_models
+        means, targets = models.means(data.X), models.targets(data.y)
         weight = None if data.weight is None else data.weight / data.weight.mean()
         n_groups = int(data.group.max()) + 1
-        return state.effects.of_groups(data.X, residual, data.group, n_groups, weight)
+        return state.effects.of_groups(data.X, means, targets, data.group, n_groups, weight)
 
     def _assign(self, state: FittedState, data: GroupedData | None) -> None:
         """Set every attribute that depends on the contexts; `data` are the rows at hand."""
@@ -529,7 +532,8 @@ class BaseLeaf(BaseEstimator):
         weight = np.where(is_unknown[:, None], effects.priors, probability[group])  #  (N, K)
         models = self.fitted_state_.local_models
         assert isinstance(models, ClosedFormModels)
-        each = models.finish(effects.add(X, models.means(X), group))  #             (N, K, D)
+        added = effects.add(X, models.means(X), group)
+        each = models.finish(effects.moderate(X, added, group))  #                  (N, K, D)
         mean = np.einsum("nk,nkd->nd", weight, each)
         if models.n_classes:
             return mean, mean * (1 - mean)
@@ -660,9 +664,10 @@ class BaseLeaf(BaseEstimator):
         assert isinstance(state.local_models, ClosedFormModels)
         assert state.effects is not None
         is_known = target >= 0 if hasattr(self, "classes_") else np.ones(len(target), dtype=bool)
-        residual, weight = state.local_models.residuals(X, target), is_known.astype(np.float64)
-        effects, scores = state.effects.of_groups(X, residual, group, len(labels), weight)
-        novelty = effects.novelty(X, residual, group, scores.argmin(1))
+        models, weight = state.local_models, is_known.astype(np.float64)
+        rows = X, models.means(X), models.targets(target), group
+        effects, scores = state.effects.of_groups(*rows, len(labels), weight)
+        novelty = effects.novelty(*rows, scores.argmin(1), weight)
         has_no_known_label = np.bincount(group, is_known) == 0
         is_new = (novelty > HELD_OUT.novelty_limit) | has_no_known_label
         found = Identification.from_scores(labels, scores, novelty, is_new, abstain)

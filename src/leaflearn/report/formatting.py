@@ -185,7 +185,7 @@ def name_compared(errors: HeldOutErrors) -> str:
     if not errors.has_effects:
         return "the contexts"
     has_contexts = len(errors.by_context) > 1
-    return "the contexts and group effects" if has_contexts else "the group effects"
+    return "the contexts and group effects" if has_contexts else "group effects"
 
 
 def question_gain(errors: HeldOutErrors) -> str:

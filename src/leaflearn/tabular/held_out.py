@@ -95,6 +95,9 @@ def compare_with_pooled_model(
 ) -> HeldOutErrors | None:
     """Compare a model per context with a pooled model; None if all groups are single rows.
 
+    The models of the contexts predict with group effects, if they have any; the pooled model knows
+    no groups.
+
     Parameters
     ----------
     estimator

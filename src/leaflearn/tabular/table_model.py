@@ -49,9 +49,10 @@ class TableModel:
         Whether the target is a label or a quantity; "auto" treats text and few different whole
         numbers as labels, and ratings (1 to 4, 1 to 5, -2 to 2, ...) as quantities.
     local_model : str, default=None
-        "mlp", "linear", "boosting", or "module:PATH.py:FACTORY"; for images also "convnet". None
-        is a network that suits the data, or a linear model if each labelled item has a feature of
-        its own.
+        "mlp", "linear", "smooth", "boosting", or "module:PATH.py:FACTORY"; for images also
+        "convnet". "linear" and "smooth" models of quantities have group effects, if there are at
+        least 20 groups. None is a network that suits the data, or a linear model if each labelled
+        item has a feature of its own.
     features : list of str, default=None
         The columns to learn from, all of which are used; by default all but the target and the
         group, without those that are not informative.
