@@ -46,6 +46,9 @@ class GroupEffects:
     evidence
         Factor of the log-likelihood: indicator columns of C classes sum to 1, and hold the
         information of C - 1 targets.
+    sums
+        Sums over the rows of each group of `z r` and, last, of `r r`, where r is the residual of
+        each context; further rows of a group add to them. Shape (m, K, D, q + 1).
 
     Examples
     --------
@@ -69,6 +72,7 @@ class GroupEffects:
     effects: Floats
     products: Floats
     evidence: float = 1.0
+    sums: Floats | None = None
 
     @classmethod
     def without_groups(
@@ -130,16 +134,29 @@ class GroupEffects:
         N, K, D = means.shape
         z, residual = self.design(X), targets[:, None] - means
         moments = GroupMoments.of(z, residual.reshape(N, K * D), group, n_groups, weight)
-        own = np.arange(len(self.columns))
-        effects = np.zeros((n_groups, K, D, len(own)))
+        q, at = len(self.columns), len(self.columns) + np.arange(K * D)
+        squares = moments.products[:, at, at]
+        sums = np.concatenate([np.swapaxes(moments.xy, 1, 2), squares[..., None]], 2)
+        return self.from_sums(moments.xx, sums.reshape(n_groups, K, D, q + 1), moments.sizes)
+
+    def from_sums(
+        self, products: Floats, sums: Floats, sizes: Floats
+    ) -> tuple[GroupEffects, Floats]:
+        """The same from sums over the rows of the groups: see `products` and `sums`."""
+        n_groups, K, D, q = *sums.shape[:3], len(self.columns)
+        own = np.arange(q)
+        effects = np.zeros((n_groups, K, D, q))
         scores = np.tile(-np.log(np.maximum(self.priors, 1e-300)), (n_groups, 1))
+        block = np.zeros((n_groups, q + 1, q + 1))
+        block[:, :q, :q] = products
         for k in range(K):
             for d in range(D):
-                model = MixedModel(own, np.zeros(len(own)), self.roots[k, d], self.noise[k, d])
-                target = moments.target(k * D + d)
+                model = MixedModel(own, np.zeros(q), self.roots[k, d], self.noise[k, d])
+                block[:, :, q] = block[:, q] = sums[:, k, d]
+                target = GroupMoments(block, sizes)
                 effects[:, k, d] = shrunk_effects(model, target)
                 scores[:, k] -= self.evidence * log_likelihood(model, target)
-        return replace(self, effects=effects, products=moments.xx), scores
+        return replace(self, effects=effects, products=products, sums=sums), scores
 
     def add(self, X: Floats, outputs: Floats, group: Ints) -> Floats:
         """Outputs of each context with the effects of the rows' groups, (N, K, D).
@@ -204,6 +221,7 @@ class GroupEffects:
             noise=self.noise[chosen],
             priors=self.priors[chosen] / max(self.priors[chosen].sum(), 1e-300),
             effects=self.effects[:, chosen],
+            sums=None if self.sums is None else self.sums[:, chosen],
         )
 
 

@@ -156,7 +156,8 @@ class RestrictedLikelihood:
         correlation = (self.total / np.outer(scale, scale))[np.ix_(fixed, fixed)]
         # Columns that others determine do not use up degrees of freedom.
         self.n_fixed = int(np.linalg.matrix_rank(correlation, hermitian=True)) if n_fixed else 0
-        self.ridge = settings.EFFECTS.fixed_ridge * np.diag(self.total)[:F]
+        ridge = settings.EFFECTS.fixed_ridge * np.diag(self.total)[:F]
+        self.ridge = np.where(ridge > 0, ridge, 1.0)  # a column of zeros has the coefficient 0
 
     def minimize(self, start: MixedModel | None = None) -> MixedModel:
         """The model at the minimum."""

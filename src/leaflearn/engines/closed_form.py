@@ -101,6 +101,15 @@ class ClosedFormModels:
         """Values as they are, or classes as indicators, (N, D); class 0 for unknown labels."""
         return to_indicators(np.maximum(y, 0), self.n_classes) if self.n_classes else y
 
+    def means_and_targets(self, X: Floats, y: NDArray[Any]) -> tuple[Floats, Floats]:
+        """What effects are found from: means (N, K, D) and targets (N, D)."""
+        return self.means(np.asarray(X, dtype=np.float64)), self.targets(y)
+
+    def residuals(self, X: Floats, y: NDArray[Any]) -> Floats:
+        """Targets minus the mean of each context, (N, K, D)."""
+        means, targets = self.means_and_targets(X, y)
+        return targets[:, None] - means
+
     def losses(self, X: Floats, y: NDArray[Any]) -> Floats:
         if self.n_classes:
             return -np.log(self.outputs(X)[np.arange(len(y)), :, y])

@@ -59,6 +59,7 @@ from leaflearn.initialization.start import (
 from leaflearn.initialization.surrogate import Start, Surrogate
 from leaflearn.messages import (
     ContextNotGiven,
+    EffectsNotExported,
     FitMayBeWrong,
     LeafWarning,
     RecoveryWarning,
@@ -728,7 +729,8 @@ class BaseLeaf(BaseEstimator):
         A context is redundant where the others explain its groups as well after training on them:
         each is left out in turn, the others are fine-tuned on the rows in `replay_buffer_`, and the
         loss is compared with that of all contexts fine-tuned for as long. Contexts that are needed
-        keep their models as they are.
+        keep their models as they are. With group effects, contexts that receive groups are fitted
+        again, and the density of the stored groups is compared.
 
         Parameters
         ----------
@@ -762,7 +764,6 @@ class BaseLeaf(BaseEstimator):
             raise ValueError(
                 f"min_usage={min_usage!r}, but a share between 0 and 1, or 'auto', was expected."
             )
-        self._refuse_updates("prune")
         with self._unchanged_on_error():
             self._replace_contexts(prune(self.fitted_state_, self, min_usage, redundant))
         return self
@@ -772,7 +773,8 @@ class BaseLeaf(BaseEstimator):
 
         One model is fine-tuned on the groups of both, from the rows in `replay_buffer_`. Two
         contexts do not conflict where that model explains them as well as the two models do that
-        are fine-tuned for as long.
+        are fine-tuned for as long. With group effects, the density of the stored groups decides;
+        groups without stored rows keep what is known of their effects.
 
         Parameters
         ----------
@@ -800,7 +802,6 @@ class BaseLeaf(BaseEstimator):
         """
         check_is_fitted(self, "local_models_")
         self._check_pair(first, second)
-        self._refuse_updates("merge")
         with self._unchanged_on_error():
             self._replace_contexts(merge(self.fitted_state_, self, first, second))
         return self
@@ -812,8 +813,15 @@ class BaseLeaf(BaseEstimator):
         together with those in `replay_buffer_`, so that nothing is forgotten. Groups that no
         context explains open a new one, if there are enough rows to learn from (at least 20) and a
         new model of half of their rows predicts the other half significantly better than the known
-        contexts do; otherwise they are stored and train no model. The first call on an estimator
-        that is not fitted is `fit`.
+        contexts do; otherwise they are stored and train no model. New rows of known groups alone
+        leave the local models as they are where no group changes its context. The first call on an
+        estimator that is not fitted is `fit`.
+
+        With group effects, the effects and contexts of groups are updated as if all their rows had
+        come at once, while means and variances of known contexts stay as they are; fit again when
+        there are many more groups. A context is opened for at least two groups whose density it
+        raises by more than it costs in the Bayesian information criterion; its variances are those
+        of the nearest context.
 
         Parameters
         ----------
@@ -854,7 +862,6 @@ class BaseLeaf(BaseEstimator):
                 f"classes={np.unique(classes).tolist()} differs from the first call, which has to "
                 "name all labels."
             )
-        self._refuse_updates("partial_fit")
         with self._unchanged_on_error():
             buffer = stored_rows(self.fitted_state_)
             X, target = self._check_labelled_rows(X, y, reset=False)
@@ -894,20 +901,14 @@ class BaseLeaf(BaseEstimator):
     def _replace_contexts(self, state: FittedState) -> None:
         """Assign contexts after `prune` or `merge`, diagnosed again where there are fewer."""
         n_before, state = self.n_contexts_, state.ordered_by_usage()
-        if state.n_contexts < n_before and state.replay_buffer is not None:
-            data, numbers = state.replay_buffer.renumbered()
+        buffer = None if self._has_effects else state.replay_buffer  # effects need no surrogate
+        if state.n_contexts < n_before and buffer is not None:
+            data, numbers = buffer.renumbered()
             surrogate = make_surrogate(data, check_random_state(self.random_state))
             # Other starts had other contexts, so that they are not compared.
             means = state.mean_scores[numbers]
             state = self._check_fit(state, surrogate, means, [], n_before=n_before)
         self._assign(state, state.replay_buffer)
-
-    def _refuse_updates(self, method: str) -> None:
-        if self._engine == "closed_form":
-            raise ValueError(
-                f"{method} does not update local_model={self.local_model!r}, which is fitted in "
-                "seconds; fit it again, with all rows or another n_contexts."
-            )
 
     def _check_pair(self, first: Any, second: Any) -> None:
         if first is None and second is None:
@@ -980,14 +981,15 @@ class BaseLeaf(BaseEstimator):
         write_model(folder, {"estimator": section}, parts)
 
     def export_onnx(self, folder: str | Path) -> None:
-        """Write the local models, which must be networks, as ONNX files, one per context.
+        """Write networks, or linear and smooth local models, as ONNX files, one per context.
 
         `context_0.onnx`, ... take `X`, any number of rows as `predict` takes them: in double
-        precision for the default network, whose scaling is in the file, and in single precision for
-        modules of a factory. The output is that of `predict` in the context, of shape (n,) or
-        (n, n_outputs), or, for a classifier, that of `predict_proba`, (n, n_classes). `all.onnx`
-        gives that of `predict_each` or `predict_proba_each`, (n, n_contexts_, ...). The classes are
-        in the metadata of each file. Needs `pip install 'leaflearn[onnx]'`.
+        precision, with the scaling in the file, but in single precision for modules of a factory.
+        The output is that of `predict` in the context, of shape (n,) or (n, n_outputs), or, for a
+        classifier, that of `predict_proba`, (n, n_classes). `all.onnx` gives that of `predict_each`
+        or `predict_proba_each`, (n, n_contexts_, ...). The classes are in the metadata of each
+        file. Group effects are not in the files, and a warning says so.
+        Needs `pip install 'leaflearn[onnx]'`.
 
         Parameters
         ----------
@@ -1000,6 +1002,9 @@ class BaseLeaf(BaseEstimator):
             facts["classes"] = to_json(self.classes_.tolist(), name="classes_")
         models, y_shape = self.fitted_state_.local_models, getattr(self, "y_shape_", ())
         export_onnx(models, self.input_shape_, y_shape, facts, folder)
+        effects = self.fitted_state_.effects
+        if effects is not None and len(effects.columns):
+            warnings.warn(LeafWarning(EffectsNotExported()), stacklevel=2)
 
     def was_fitted_on(self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None) -> bool:
         """Whether the estimator was fitted on exactly these rows, by their fingerprint.

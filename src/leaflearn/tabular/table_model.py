@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from leaflearn._renamed import warn_renamed
 from leaflearn.core.training import Callback
-from leaflearn.diagnostics.required_rows import count_required_rows
+from leaflearn.diagnostics.required_rows import Sources, count_required_rows
 from leaflearn.estimators.classifier import LeafClassifier
 from leaflearn.estimators.regressor import LeafRegressor
 from leaflearn.messages import ContextNotChosen, Message, MessageError
@@ -200,17 +200,9 @@ class TableModel:
         X, y = self.features_of(rows, what, images), self.target_.read(rows[self.target])
         with warned_already():
             found = self.estimator_.identify(X, y, groups=names)
-        state = self.estimator_.fitted_state_
-        more = count_required_rows(
-            state.local_models,
-            X,
-            np.searchsorted(found.groups, names),
-            found.probability,
-            found.margin,
-            found.is_new,
-            evidence_unit=state.evidence_unit,
-            is_classifier=hasattr(self.estimator_, "classes_"),
-        )
+        sources = Sources(found.probability, found.is_new, found.effects, found.products)
+        is_classifier = hasattr(self.estimator_, "classes_")
+        more = count_required_rows(self.estimator_.fitted_state_, sources, X, is_classifier)
         return pandas.DataFrame(
             {
                 "group": found.groups,

@@ -83,8 +83,8 @@ def _fit_values(local_model: str, rows: Rows) -> LogDensity:
 
     def density(rows: Rows, m: int) -> Floats:
         X = rows.X[:, used]
-        residual = state.local_models.residuals(X, rows.y[:, None])
-        return np.asarray(-state.effects.of_groups(X, residual, rows.group, m)[1][:, 0])
+        given = state.local_models.means_and_targets(X, rows.y[:, None])
+        return np.asarray(-state.effects.of_groups(X, *given, rows.group, m)[1][:, 0])
 
     return density
 
