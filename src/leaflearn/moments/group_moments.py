@@ -77,12 +77,19 @@ class GroupMoments:
 
     def targets(self, chosen: Ints) -> GroupMoments:
         """The same with some of the targets only."""
+        if np.array_equal(chosen, np.arange(self.n_targets)):
+            return self
         kept = np.concatenate([np.arange(self.n_features), self.n_features + chosen])
         return GroupMoments(self.products[:, kept][:, :, kept], self.sizes, len(chosen))
 
     def take(self, groups: Ints) -> GroupMoments:
         """Some of the groups."""
         return GroupMoments(self.products[groups], self.sizes[groups], self.n_targets)
+
+    def sum(self, weight: Floats) -> Floats:
+        """Products summed over the groups, with a weight for each, (P, P)."""
+        P = self.products.shape[1]
+        return (weight @ self.products.reshape(len(weight), -1)).reshape(P, P)
 
     def __add__(self, other: GroupMoments) -> GroupMoments:
         """The moments of the rows of both, group by group."""
