@@ -154,14 +154,9 @@ class RestrictedLikelihood:
         self.total = moments.sum(self.weight)  #                                    (P, P)
         self.n_rows = float(self.weight @ moments.sizes)
         self.entries = np.tril_indices(q) if full else (np.arange(q), np.arange(q))
-        n_fixed = int((~self.is_shrunk).sum())
-        scale = np.sqrt(np.maximum(np.diag(self.total), 1e-300))
-        fixed = np.flatnonzero(~self.is_shrunk)
-        correlation = (self.total / np.outer(scale, scale))[np.ix_(fixed, fixed)]
         # Columns that others determine do not use up degrees of freedom.
-        self.n_fixed = int(np.linalg.matrix_rank(correlation, hermitian=True)) if n_fixed else 0
-        squares = np.diag(self.total)[:F]  # a column of zeros has a coefficient of zero
-        self.ridge = np.where(squares > 0, settings.EFFECTS.fixed_ridge * squares, 1.0)
+        self.n_fixed = _rank(self.total, self.is_shrunk)
+        self.ridge = _tiny_ridge(self.total, F)
 
     def minimize(self, start: MixedModel | None = None) -> MixedModel:
         """The model at the minimum."""
@@ -319,26 +314,16 @@ class RestrictedLikelihood:
         return self._solve_on(self.ww, self.wx, root, smoothness)
 
     def _solve_on(self, ww: Floats, wx: Floats, root: Floats, smoothness: float) -> _Solution:
-        q, P = len(root), len(self.total)
-        inner = np.ascontiguousarray(np.moveaxis(root.T @ ww @ root, 0, 2))  #      (q, q, m)
-        inner[np.arange(q), np.arange(q)] += 1.0
-        factors = InverseFactors.of(inner)
-        # U with U'U the inverse of `I + T'z'z T`, times T'                         (m, q, q)
-        whitening = np.moveaxis(factors.lower / np.sqrt(factors.pivots)[:, None], 2, 0) @ root.T
+        whitening, log_determinant = _whiten_effects(ww, root)
         white = whitening @ wx  #                                                   (m, q, P)
-        weighted = white if self._is_equal else white * np.sqrt(self.weight)[:, None, None]
-        flat = weighted.reshape(-1, P)
-        left = self.total - flat.T @ flat  # [x, y]' V^-1 [x, y]                    (P, P)
-        F = len(self.is_shrunk)
-        normal = left[:F, :F] + np.diag(np.where(self.is_shrunk, 1 / smoothness, self.ridge))
-        inverse = np.linalg.inv(normal)
-        coefficients = inverse @ left[:F, F]
-        square = float(max(left[F, F] - left[:F, F] @ coefficients, 1e-12 * self.total[F, F]))
-        # A context with fewer rows than coefficients still has a noise.
-        n_free = max(self.n_rows - self.n_fixed, settings.EFFECTS.min_free_share * self.n_rows)
+        left = self.total - _sum_squares(white, None if self._is_equal else self.weight)
+        ridge = np.where(self.is_shrunk, 1 / smoothness, self.ridge)
+        inverse, coefficients, square, log_determinant_of_means = _least_squares(left, ridge)
+        square = max(square, 1e-12 * float(self.total[-1, -1]))
+        n_free = _count_free(self.n_rows, self.n_fixed)
         value = (
-            self.weight @ factors.log_determinant
-            + np.linalg.slogdet(normal)[1]
+            self.weight @ log_determinant
+            + log_determinant_of_means
             + self.is_shrunk.sum() * np.log(smoothness)
             + (n_free * np.log(square / n_free) if self.noise is None else square / self.noise)
         )
@@ -400,6 +385,87 @@ class _Solution:
     n_free: float
     precision: float  # one over the noise
     value: float
+
+
+def _whiten_effects(ww: Floats, root: Floats) -> tuple[Floats, Floats]:
+    """U T' with U'U the inverse of `I + T'z'z T` (m, q, q), and log determinants of the latter."""
+    inner = np.ascontiguousarray(np.moveaxis(root.T @ ww @ root, 0, 2))  #          (q, q, m)
+    inner[np.arange(len(root)), np.arange(len(root))] += 1.0
+    factors = InverseFactors.of(inner)
+    lower = np.moveaxis(factors.lower / np.sqrt(factors.pivots)[:, None], 2, 0)
+    return lower @ root.T, factors.log_determinant
+
+
+def _sum_squares(white: Floats, weight: Floats | None) -> Floats:
+    """Sum of `white' white` over the groups, (P, P)."""
+    scaled = white if weight is None else white * np.sqrt(weight)[:, None, None]
+    flat = scaled.reshape(-1, white.shape[2])
+    return flat.T @ flat
+
+
+def _least_squares(left: Floats, ridge: Floats) -> tuple[Floats, Floats, float, float]:
+    """Inverse normal matrix, coefficients, what is left of y'y, and a log determinant."""
+    F = len(ridge)
+    normal = left[:F, :F] + np.diag(ridge)
+    inverse = np.asarray(np.linalg.inv(normal), dtype=np.float64)
+    coefficients = inverse @ left[:F, F]
+    square = float(left[F, F] - left[:F, F] @ coefficients)
+    return inverse, coefficients, square, float(np.linalg.slogdet(normal)[1])
+
+
+def _tiny_ridge(total: Floats, n_features: int) -> Floats:
+    squares = np.diag(total)[:n_features]  # a column of zeros has a coefficient of zero
+    return np.where(squares > 0, settings.EFFECTS.fixed_ridge * squares, 1.0)
+
+
+def _rank(total: Floats, is_shrunk: NDArray[np.bool_]) -> int:
+    """How many of the columns that are not shrunk are independent."""
+    fixed = np.flatnonzero(~is_shrunk)
+    scale = np.sqrt(np.maximum(np.diag(total), 1e-300))
+    correlation = (total / np.outer(scale, scale))[np.ix_(fixed, fixed)]
+    return int(np.linalg.matrix_rank(correlation, hermitian=True)) if len(fixed) else 0
+
+
+def _count_free(n_rows: float, n_fixed: int) -> float:
+    """Degrees of freedom; a context with fewer rows than coefficients still has a noise."""
+    return max(n_rows - n_fixed, settings.EFFECTS.min_free_share * n_rows)
+
+
+def marginal_products(
+    moments: GroupMoments, like: MixedModel, weight: Floats | None = None
+) -> Floats:
+    """`[x, y]' V^-1 [x, y]` with the variances of a model, summed over the groups, (P, P).
+
+    Sums of parts of the groups add up, so that a mean can be fitted to more groups than there is
+    memory for: see `fit_from_products`.
+    """
+    weight = np.ones(len(moments.sizes)) if weight is None else weight
+    wx = moments.products[:, like.columns]
+    whitening, _ = _whiten_effects(wx[:, :, like.columns], like.root)
+    return moments.sum(weight) - _sum_squares(whitening @ wx, weight)
+
+
+def fit_from_products(
+    products: Floats, n_rows: float, like: MixedModel, is_shrunk: NDArray[np.bool_]
+) -> MixedModel:
+    """The mean and the noise with the relative variances of another model, from sums.
+
+    Examples
+    --------
+    >>> like = MixedModel(np.array([0]), np.zeros(1), np.ones((1, 1)), 1.0)
+    >>> group, y = np.array([0, 0, 1]), np.array([[1.0], [1.0], [3.0]])
+    >>> moments = GroupMoments.of(np.ones((3, 1)), y, group, 2)
+    >>> sums = marginal_products(moments, like)
+    >>> found = fit_from_products(sums, 3.0, like, np.zeros(1, dtype=bool))
+    >>> same = fit_with_variances(moments, like)
+    >>> np.allclose([found.coefficients[0], found.noise], [same.coefficients[0], same.noise])
+    True
+    """
+    ridge = np.where(is_shrunk, 1 / like.smoothness, _tiny_ridge(products, len(is_shrunk)))
+    _, coefficients, square, _ = _least_squares(products, ridge)
+    n_free = _count_free(n_rows, _rank(products, is_shrunk))
+    noise = max(square, 1e-12 * float(products[-1, -1])) / n_free
+    return replace(like, coefficients=coefficients, noise=noise)
 
 
 def shrunk_effects(model: MixedModel, moments: GroupMoments) -> Floats:

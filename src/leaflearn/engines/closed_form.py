@@ -35,9 +35,10 @@ from leaflearn.effects.restricted_likelihood import (
 from leaflearn.engines import settings
 from leaflearn.engines.fitted_state import FittedState
 from leaflearn.engines.local_models import LocalModels, Scaling
+from leaflearn.engines.many_groups import fit_to_all, iterate_moments, sample_groups
 from leaflearn.engines.parameters import Parameters
 from leaflearn.initialization.structure import Structure, choose_structure
-from leaflearn.moments.features import FeatureMap
+from leaflearn.moments.features import FeatureMap, in_blocks
 from leaflearn.moments.group_moments import GroupMoments
 
 Floats = NDArray[np.float64]
@@ -77,7 +78,9 @@ class ClosedFormModels:
 
     def means(self, X: Floats) -> Floats:
         """Means of the targets, (N, K, D)."""
-        return np.einsum("nf,kfd->nkd", self.features(X), self.coefficients)
+        K, F, D = self.coefficients.shape
+        flat = np.moveaxis(self.coefficients, 0, 1).reshape(F, K * D)
+        return in_blocks(lambda rows: self.features(rows) @ flat, X).reshape(len(X), K, D)
 
     def finish(self, values: Floats) -> Floats:
         """Values as they are, or those of indicator columns as probabilities, (..., C)."""
@@ -147,7 +150,8 @@ def fit_in_closed_form(
         scaling = Scaling(scaling.center, np.full_like(scaling.scale, common))
     # Weights multiply the log-likelihood; their mean is 1, so that only their ratios matter.
     weight = None if data.weight is None else data.weight / data.weight.mean()
-    rows = _Rows(np.asarray(data.X, dtype=np.float64), scaling.apply(targets), data.group, weight)
+    every = _Rows(np.asarray(data.X, dtype=np.float64), scaling.apply(targets), data.group, weight)
+    rows = every.sample(seed)
     one = _fit_one_context(rows, str(parameters.local_model), parameters.group_effects, seed)
     n_contexts = None if parameters.n_contexts == "auto" else int(parameters.n_contexts)
     structure: Structure | None = None
@@ -177,8 +181,18 @@ def fit_in_closed_form(
         posterior = np.delete(fit.posterior, n_groups.argmin(), 0)
         posterior = posterior / np.maximum(posterior.sum(0), 1e-12)
         fit = _fit_contexts(one, columns, posterior, evidence, parameters.allocation == "hard")
+    if rows is not every:
+        found = fit_to_all(
+            fit.models,
+            fit.priors,
+            iterate_moments(one.features, every.X, every.y, every.group, every.weight),
+            one.is_shrunk,
+            parameters.allocation == "hard",
+            evidence,
+        )
+        fit = replace(fit, **vars(found))
     seconds = time.perf_counter() - began
-    return _make_state(fit, one, scaling, structure, data.n_classes, evidence, seconds)
+    return _make_state(fit, one, scaling, structure, data.n_classes, evidence, every.sizes, seconds)
 
 
 def _free_targets(targets: Floats, n_classes: int) -> Ints:
@@ -193,13 +207,34 @@ class _Rows:
     y: Floats  # in standard units                                                  (N, D)
     group: Ints
     weight: Floats | None
+    every_X: Floats | None = None  # inputs of all rows, where these are some of them
 
     @property
     def n_groups(self) -> int:
         return int(self.group.max()) + 1
 
+    @property
+    def sizes(self) -> Floats:
+        return np.bincount(self.group, self.weight).astype(np.float64)
+
+    @property
+    def linear_features(self) -> FeatureMap:
+        """A constant and the inputs, in the units and the range of all rows."""
+        return FeatureMap.of(self.X if self.every_X is None else self.every_X)
+
+    def sample(self, seed: int) -> _Rows:
+        """The rows of some of the groups, where there are very many."""
+        if self.n_groups <= settings.CLOSED_FORM.max_groups:
+            return self
+        rows = sample_groups(self.group, settings.CLOSED_FORM.max_groups, seed)
+        group = np.unique(self.group[rows], return_inverse=True)[1]
+        weight = None if self.weight is None else self.weight[rows]
+        return _Rows(self.X[rows], self.y[rows], group, weight, self.X)
+
     def moments(self, features: FeatureMap) -> GroupMoments:
-        return GroupMoments.of(features(self.X), self.y, self.group, self.n_groups, self.weight)
+        return GroupMoments.of_rows(
+            features, self.X, self.y, self.group, self.n_groups, self.weight
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,7 +254,7 @@ class _OneContext:
 def _fit_one_context(rows: _Rows, local_model: str, group_effects: Any, seed: int) -> _OneContext:
     """One context with the features and the effects that the likelihood asks for."""
     first = np.array([0] if group_effects is not None else [], dtype=np.intp)
-    linear = FeatureMap.of(rows.X)
+    linear = rows.linear_features
     candidates = [_fit_columns(rows, linear, [first] * rows.y.shape[1])]
     if local_model == "smooth":
         candidates = [
@@ -367,6 +402,7 @@ def _make_state(
     structure: Structure | None,
     n_classes: int,
     evidence: float,
+    sizes: Floats,
     seconds: float,
 ) -> FittedState:
     scale = scaling.scale
@@ -402,7 +438,7 @@ def _make_state(
     return FittedState(
         local_models,
         fit.scores,
-        one.moments.sizes.astype(np.intp),
+        sizes.astype(np.intp),
         history,
         [restart],
         0,

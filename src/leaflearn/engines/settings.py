@@ -187,6 +187,11 @@ class ClosedFormSettings:
         of all groups relative to its noise.
     min_probability
         Probabilities of classes are at least about this.
+    max_groups
+        Of more groups, contexts, columns with effects and their variances are found on this many,
+        drawn at random; a variance is then known to about 3 %. Means are fitted to all (cost).
+    groups_at_once
+        Groups whose moments are in memory at the same time when means are fitted to all (cost).
 
     Examples
     --------
@@ -204,6 +209,8 @@ class ClosedFormSettings:
     rows_per_coefficient: float = 5.0
     groups_per_variance: float = 5.0
     min_probability: float = 0.01
+    max_groups: int = 2000
+    groups_at_once: int = 1000
 
 
 TRAINING = TrainingSettings()
