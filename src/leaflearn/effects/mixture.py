@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.lapack import dposv
 
 from leaflearn.effects import settings
 from leaflearn.effects.batched_cholesky import InverseFactors
@@ -90,13 +91,12 @@ class _Groups:
     def fit_mean(self, d: int, weight: Floats, effects: Floats, noise: Floats) -> Floats:
         """Ridge coefficients of M models given weights (M, m) and weighted effects (M, q, m)."""
         M, F = len(weight), len(self.zx)
-        normal = np.empty((M, F, F))
+        normal = np.zeros((M, F, F))  # lower triangles
         normal[:, self.triangle[0], self.triangle[1]] = weight @ self.xx
-        normal[:, self.triangle[1], self.triangle[0]] = normal[:, *self.triangle]
         moment = weight @ self.xy[d] - effects.reshape(M, -1) @ self.zx.T
         ridge = self.penalty * np.maximum(noise, settings.MIXTURE.min_ridge_noise)[:, None]
         normal[:, np.arange(F), np.arange(F)] += ridge
-        return np.asarray(np.linalg.solve(normal, moment[..., None])[..., 0], dtype=np.float64)
+        return np.stack([_solve_positive(*each) for each in zip(normal, moment, strict=True)])
 
     def residuals(self, d: int, coefficients: Floats) -> tuple[Floats, Floats]:
         """Squares (M, m) and products with the effects' columns (M, q, m) of the residuals."""
@@ -331,6 +331,16 @@ def _integrate(zz: Floats, squares: Floats, products: Floats, root: Floats) -> _
     left = np.maximum(squares - (white * scaled).sum(0), 1e-12)
     solved = of_contexts.unwhiten(scaled)
     return _Integrated(root, left, factors.log_determinant, solved, factors.diagonal)
+
+
+def _solve_positive(lower: Floats, right: Floats) -> Floats:
+    """Solve a positive definite system, given the lower triangle of its matrix."""
+    # The transpose is in LAPACK's order, and its upper triangle is the one that is read.
+    _, solution, failure = dposv(lower.T.copy("K"), right, overwrite_a=True)
+    if failure:  # columns that others determine
+        full = lower + np.tril(lower, -1).T
+        solution = np.linalg.lstsq(full, right)[0]
+    return np.asarray(solution, dtype=np.float64)
 
 
 def _log_sum(values: Floats, axis: int) -> Floats:
