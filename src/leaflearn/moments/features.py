@@ -104,8 +104,10 @@ class FeatureMap:
         for j in dict.fromkeys(self.hat_input.tolist()):
             knots = np.sort(self.hat_knot[self.hat_input == j])
             nodes = np.concatenate([[self.low[j]], knots, [self.high[j]]])
-            heights = np.eye(len(nodes))[1:-1]
-            parts.append(np.stack([np.interp(z[:, j], nodes, hat) for hat in heights], 1))
+            left, right = nodes[:-2], nodes[2:]
+            rise = (z[:, j, None] - left) / (knots - left)
+            fall = (right - z[:, j, None]) / (right - knots)
+            parts.append(np.maximum(np.minimum(rise, fall), 0.0))
         if self.directions is not None and self.phases is not None:
             inside = np.clip(z, self.low, self.high)
             cosines = np.cos(inside @ self.directions + self.phases)
