@@ -145,7 +145,20 @@ class ContextNotGiven(Message, code="context-not-given"):
         return (
             f"Neither context nor groups were given, so all rows are predicted in context 0, the "
             f"most used of {self.n_contexts}. Pass groups= for training groups, context=identify("
-            "...) for new ones, or context=0 if this is intended."
+            "...) for new ones, or context=0 if this is intended. score takes groups= as well; "
+            "pipelines, searches and cross-validation of scikit-learn pass groups on with "
+            "sklearn.set_config(enable_metadata_routing=True)."
+        )
+
+
+@dataclass(frozen=True)
+class EffectsNotExported(Message, code="effects-not-exported"):
+    """ONNX files hold the means of the contexts, without group effects."""
+
+    def __str__(self) -> str:
+        return (
+            "The exported files predict the mean of each context, without group effects; for "
+            "groups whose effects are known, use save and predict(X, groups=...)."
         )
 
 

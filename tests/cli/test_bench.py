@@ -8,9 +8,11 @@ from dataclasses import replace
 
 import pytest
 
+from leaflearn.benchmark.altered import tasks as altered_tasks
+from leaflearn.benchmark.groups import suite as groups_suite
 from leaflearn.benchmark.real import suite as real_suite
 from leaflearn.benchmark.real.run import METHODS
-from leaflearn.benchmark.real.tables import TABLES, RealTable
+from leaflearn.benchmark.real.tables import EXTRA_TABLES, TABLES, RealTable
 from leaflearn.benchmark.recovery import suite as recovery_suite
 from leaflearn.benchmark.recovery.run import RULES
 from leaflearn.benchmark.recovery.tasks import TASKS
@@ -257,8 +259,9 @@ def real_table(place, monkeypatch):
     """One table and nothing else, whose file is in the data folder."""
     monkeypatch.setenv("LEAFLEARN_DATA", str(place / "data"))
     table = RealTable("pets", "pets.csv", "weight", "owner", (), "a friend")
-    for name in list(TABLES):
-        monkeypatch.delitem(TABLES, name)
+    for registry in (TABLES, EXTRA_TABLES):
+        for name in list(registry):
+            monkeypatch.delitem(registry, name)
     monkeypatch.setitem(TABLES, "pets", table)
     table.path.parent.mkdir(parents=True)
     lines = [f"{(7 * i) % 10},{i // 10},{i % 10}" for i in range(300)]
@@ -399,3 +402,95 @@ def test_an_interrupted_comparison_is_resumed(bench_real, real_runs, place):
     outcome.clear()
     assert bench_real(*arguments)[0] == 0
     assert [split for *_, split in done] == [2, 3, 4]
+
+
+def test_extra_tables_are_run_if_they_are_named(bench_real, real_runs, real_table, monkeypatch):
+    extra = replace(real_table, name="plants", folder="real-extra")
+    monkeypatch.setitem(EXTRA_TABLES, "plants", extra)
+    extra.path.parent.mkdir()
+    extra.path.write_text(real_table.path.read_text())
+    assert bench_real("--methods", "lme4", "--splits", 1)[0] == 0
+    assert bench_real("--methods", "lme4", "--splits", 1, "--tables", "plants")[0] == 0
+    assert real_runs[0] == [("pets", "lme4", 0), ("plants", "lme4", 0)]
+
+
+# Known contexts of groups
+
+
+def call(capsys, *arguments):
+    code = run(["bench", *map(str, arguments)])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_altered_tables_are_fitted_recorded_and_drawn(capsys, real_table, place, monkeypatch):
+    task = altered_tasks.AlteredTask("pets-reversed", real_table, altered_tasks.reverse)
+    monkeypatch.setitem(altered_tasks.TASKS, "pets-reversed", task)
+    arguments = ("altered", "--tasks", "pets-reversed", "--methods", "leaflearn linear")
+    code, out, err = call(capsys, *arguments, "--seeds", 1)
+    assert (code, err) == (0, "")
+    folder = place / "leaflearn-altered"
+    assert set(os.listdir(folder)) == {"records.jsonl", "summary.md", "altered.png"}
+    lines = (folder / "records.jsonl").read_text().splitlines()
+    assert [json.loads(line)["method"] for line in lines] == ["oracle", "leaflearn linear"]
+    assert "pets-reversed" in out
+    assert out.endswith("Records, summary and figure are in leaflearn-altered\n")
+    code, out, err = call(capsys, *arguments, "--seeds", 1, "--json")
+    assert [line["task"] for line in json.loads(out)["summary"]["tasks"]] == ["pets-reversed"]
+    assert len((folder / "records.jsonl").read_text().splitlines()) == 2
+
+
+def test_a_missing_table_of_a_task_is_one_sentence(capsys, real_table, place):
+    code, out, err = call(capsys, "altered", "--tasks", "cigar-unit", "-o", "here")
+    assert (code, out) == (2, "")
+    assert err.startswith("leaflearn: The table 'cigar' needs '")
+    assert not (place / "here").exists()
+
+
+@pytest.fixture
+def group_runs(monkeypatch):
+    """Mocked runs on simulated groups: which were made."""
+    done = []
+
+    def mock_run(scenario, method, seed, commit=None, fit=None):
+        done.append((scenario.name, method, seed))
+        score = {"n_found": 1, "n_true": 1, "ari": 1.0, "n_groups": 9, "n_sure_wrong": 0}
+        record = {"scenario": scenario.name, "method": method, "seed": seed, "outcome": "ok"}
+        return record | {"contexts": score | {"bins": []}, "best_ari": 1.0, "seconds": 1.0}
+
+    monkeypatch.setattr(groups_suite, "run", mock_run)
+    return done
+
+
+def test_simulated_groups_are_run_by_scenario_method_and_seed(capsys, group_runs, place):
+    name = "degree/slopes/linear/values"
+    arguments = ("groups", "--scenarios", name, "--methods", "leaflearn linear,leaflearn smooth")
+    code, out, err = call(capsys, *arguments, "--seeds", 2, "--first-seed", 7, "-o", "here")
+    assert (code, err) == (0, "")
+    methods = ("leaflearn linear", "leaflearn smooth")
+    assert group_runs == [(name, method, seed) for seed in (7, 8) for method in methods]
+    assert set(os.listdir(place / "here")) == {"records.jsonl", "summary.md", "groups.png"}
+    sentence = "one context in 2 of 2 data sets whose groups differ by degree (100 %; bar 95 %)."
+    assert f"leaflearn linear: {sentence}\n" in out
+
+
+def test_costs_are_measured_only_if_they_are_named(capsys, group_runs):
+    code, out, _ = call(capsys, "groups", "--methods", "leaflearn linear", "--seeds", 1, "--json")
+    assert code == 0
+    assert {name.split("/")[0] for name, _, _ in group_runs} == {"degree", "kind"}
+    assert len(json.loads(out)["summary"]["scenarios"]) == len(group_runs)
+
+
+def test_unknown_scenarios_and_peers_are_one_sentence(capsys, group_runs, place):
+    assert call(capsys, "groups", "--scenarios", "weather") == (
+        2,
+        "",
+        "leaflearn: No scenario begins with 'weather'; they begin with degree, kind, cost.\n",
+    )
+    assert call(capsys, "groups", "--methods", "lme4") == (
+        2,
+        "",
+        "leaflearn: There is no method called 'lme4'. There are: leaflearn, leaflearn linear, "
+        "leaflearn smooth.\n",
+    )
+    assert (group_runs, os.listdir(place)) == ([], [])

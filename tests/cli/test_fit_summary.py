@@ -8,6 +8,7 @@ from html import unescape
 from types import SimpleNamespace
 
 import numpy as np
+import pandas
 import pytest
 
 from leaflearn.cli._fit_summary import describe, summarize
@@ -15,6 +16,7 @@ from leaflearn.cli.main import run
 from leaflearn.tabular.column_kinds import NOT_INFORMATIVE, Column
 from leaflearn.tabular.held_out import HeldOutErrors
 from leaflearn.tabular.preparation import Preparation
+from leaflearn.tabular.table_model import TableModel
 from leaflearn.tabular.targets import Target
 
 PLACE = "it's my model"
@@ -36,6 +38,8 @@ def model():
         classes_=np.array([1, 2]),
         selection_={},
         replay_buffer_=None,
+        init_="random",
+        fitted_state_=SimpleNamespace(effects=None, local_models=None),
     )
     columns = (
         Column("price", "number"),
@@ -54,6 +58,56 @@ def model():
         errors_=HeldOutErrors("error rate", 0.5, 0.125, 240),
         contexts="auto",
     )
+
+
+@pytest.fixture
+def with_effects():
+    """A fitted model of 40 sites whose offsets differ, in one context or in two."""
+
+    def fit(shift, contexts="auto"):
+        rng = np.random.default_rng(0)
+        site, dose = np.repeat(np.arange(40), 15), rng.normal(size=600)
+        offset = 0.5 * rng.normal(size=40) + shift * (np.arange(40) % 2)
+        effect = dose + offset[site] + 0.5 * rng.normal(size=600)
+        table = pandas.DataFrame({"site": site, "dose": dose, "effect": effect})
+        return TableModel("effect", "site", contexts=contexts, local_model="linear").fit(table)
+
+    return fit
+
+
+def test_groups_that_differ_by_degree(with_effects):
+    model = with_effects(0.0)
+    between = 100 * describe(model)["kind_or_degree"]["share_of_groups_in_variance"]
+    lines = summarize(model).splitlines()
+    assert between == pytest.approx(50, abs=8)
+    assert lines[3:8] == [
+        "One context: no group contradicts the others, but each may have its own effects.",
+        "",
+        "Groups differ by degree only: each has small deviations of its own from one common "
+        "context.",
+        f"Of the variance of rows with the same inputs, {between:.0f} % is between groups; "
+        "the rest is noise.",
+        "The number of contexts: groups differ by degree: more contexts do not explain them "
+        "better.",
+    ]
+    assert re.search(r": pooled model 0\.6.*, with group effects 0\.4", lines[8])
+
+
+def test_groups_that_differ_in_kind_and_by_degree(with_effects):
+    model = with_effects(6.0, 2)
+    found = describe(model)["kind_or_degree"]
+    kind, degree = (100 * found[f"share_of_{part}"] for part in ("kind", "degree"))
+    assert (
+        f"Of the differences between groups, {kind:.0f} % are of kind (2 contexts) and "
+        f"{degree:.0f} % of degree." in summarize(model).splitlines()
+    )
+    assert found["share_of_kind"] == pytest.approx(0.973, abs=0.02)
+    assert found["share_of_kind"] + found["share_of_degree"] == pytest.approx(1.0)
+
+
+def test_models_without_effects_say_nothing_of_degree(model):
+    assert "degree" not in summarize(model)
+    assert describe(model)["kind_or_degree"] is None
 
 
 def test_the_whole_summary(model):

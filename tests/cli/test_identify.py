@@ -63,7 +63,7 @@ def test_advice_for_sources_whose_context_is_uncertain(table, call):
         "label rows on which the contexts of `leaflearn predict --each` disagree"
     )
     assert re.search(
-        rf"  (about \d+ more labelled rows would determine it|{no_more})$", lines["unsure"]
+        rf"  (about \d+ more labelled rows? would determine it|{no_more})$", lines["unsure"]
     )
 
 

@@ -3,6 +3,7 @@
 import io
 import pickle
 import re
+import warnings
 from contextlib import redirect_stderr
 
 import numpy as np
@@ -12,7 +13,7 @@ import torch
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
-from sklearn.model_selection import GridSearchCV, GroupKFold, cross_validate
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_score, cross_validate
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -107,7 +108,8 @@ def test_a_pickled_estimator_answers_the_same(conflict, local_model):
 CONTEXT_NOT_GIVEN = (
     "Neither context nor groups were given, so all rows are predicted in context 0, the most used "
     "of 2. Pass groups= for training groups, context=identify(...) for new ones, or context=0 if "
-    "this is intended."
+    "this is intended. score takes groups= as well; pipelines, searches and cross-validation of "
+    "scikit-learn pass groups on with sklearn.set_config(enable_metadata_routing=True)."
 )
 
 
@@ -126,13 +128,42 @@ def test_predictions_in_the_most_used_of_several_contexts_are_announced(recwarn)
     assert not [w for w in recwarn if issubclass(w.category, LeafWarning)]
 
 
-def test_a_pipeline_announces_it_too():
-    X, groups = np.arange(40.0)[:, None], np.repeat(np.arange(10), 4)
+def test_scikit_learn_announces_it_once_a_call():
+    X, groups = np.arange(80.0)[:, None] % 7, np.repeat(np.arange(20), 4)
     y = np.where(groups % 2 == 0, 1.0, -1.0) * X[:, 0]
-    leaf = LeafRegressor(2, local_model=LinearRegression(), random_state=0)
-    pipeline = make_pipeline(StandardScaler(), leaf).fit(X, y, leafregressor__groups=groups)
-    with pytest.warns(LeafWarning, match="^Neither context nor groups were given"):
-        pipeline.predict(X)
+    leaf = LeafRegressor(2, local_model="linear", random_state=0)
+    pipeline = make_pipeline(StandardScaler(), leaf)
+    folds = {"cv": WithinGroupKFold(2), "params": {"groups": groups}, "groups": groups}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pipeline.fit(X, y, leafregressor__groups=groups)
+    calls = {
+        "predict": (1, lambda: pipeline.predict(X)),
+        "score": (1, lambda: pipeline.score(X, y)),
+        "cross-validation": (2, lambda: cross_val_score(leaf, X, y, **folds)),
+    }
+    for name, (n_scores, call) in calls.items():
+        assert announced(call) == [CONTEXT_NOT_GIVEN] * n_scores, name
+
+
+def test_with_metadata_routing_groups_reach_every_score():
+    X, groups = np.arange(80.0)[:, None] % 7, np.repeat(np.arange(20), 4)
+    y = np.where(groups % 2 == 0, 1.0, -1.0) * X[:, 0]
+    leaf = LeafRegressor(2, local_model="linear", random_state=0)
+    pipeline, cv = make_pipeline(StandardScaler(), leaf), WithinGroupKFold(2)
+    search = GridSearchCV(pipeline, {"leafregressor__n_contexts": [1, 2]}, cv=cv)
+    with sklearn.config_context(enable_metadata_routing=True):
+        assert announced(lambda: search.fit(X, y, groups=groups)) == []
+        assert announced(lambda: search.score(X, y, groups=groups)) == []
+
+
+def announced(call):
+    """Warnings that no context was given."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        call()
+    texts = [str(warning.message) for warning in caught]
+    return [text for text in texts if text.startswith("Neither context nor groups")]
 
 
 def test_predict_takes_a_context_in_every_form(regressor, conflict):

@@ -235,22 +235,6 @@ def test_wrong_parameters_get_one_sentence(name):
     assert str(error.value) == sentence
 
 
-def test_updates_of_models_in_closed_form_are_refused(fitted):
-    leaf, X, y, *_ = fitted
-    sentence = (
-        "does not update local_model='smooth', which is fitted in seconds; fit it again, with all "
-        "rows or another n_contexts."
-    )
-    for name, call in {
-        "prune": leaf.prune,
-        "merge": leaf.merge,
-        "partial_fit": lambda: leaf.partial_fit(X, y),
-    }.items():
-        with pytest.raises(ValueError) as error:  # noqa: PT011
-            call()
-        assert str(error.value) == f"{name} {sentence}"
-
-
 def voters(n_classes, seed=0, m=60, n=15):
     """Groups that differ in how much they like each class, beside what the inputs say."""
     rng = np.random.default_rng(seed)

@@ -7,6 +7,7 @@ import json
 import os
 import pickle
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -104,6 +105,35 @@ def test_folders_of_every_version_answer_as_they_did(name):
         expected["init"],
     )
     assert leaf.prune(redundant=False).n_contexts_ == expected["n_contexts"]
+    assert leaf.fitted_state_.effects is None  # the versions so far had no group effects
+    assert not hasattr(leaf, "group_effects_")
+
+
+def test_a_model_with_effects_whose_pieces_do_not_fit_together_is_refused(tmp_path):
+    leaf = LeafRegressor(1, local_model="linear").fit(X, Y, GROUPS)
+    state = leaf.fitted_state_
+    sound = state.effects
+    for name in ("effects", "products", "sums"):
+        effects = replace(sound, **{name: getattr(sound, name)[:-1]})
+        leaf.fitted_state_ = replace(state, effects=effects)
+        leaf.save(tmp_path / name)
+        with pytest.raises(ValueError, match=r"^The model folder does not describe an estimator"):
+            leaflearn.load(tmp_path / name)
+
+
+def test_a_model_without_the_sums_of_its_groups_predicts_but_cannot_be_updated(tmp_path):
+    leaf = LeafRegressor(1, local_model="linear").fit(X, Y, GROUPS)
+    state = leaf.fitted_state_
+    leaf.fitted_state_ = replace(state, effects=replace(state.effects, sums=None))
+    leaf.save(tmp_path / "model")
+    again = leaflearn.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict(X, groups=GROUPS), leaf.predict(X, groups=GROUPS))
+    with pytest.raises(ValueError) as error:  # noqa: PT011
+        again.partial_fit(X, Y, groups=GROUPS)
+    assert str(error.value) == (
+        "the model was saved by a version that did not store the sums of its groups, so it cannot "
+        "be updated; fit again."
+    )
 
 
 # ---- what the caller passes ----------------------------------------------------------------------

@@ -13,6 +13,8 @@ from sklearn.linear_model import LinearRegression
 from torch import nn
 
 from leaflearn import LeafClassifier, LeafRegressor
+from leaflearn.estimators.onnx_export import ExportedMeans
+from leaflearn.messages import LeafWarning
 
 RNG = np.random.default_rng(0)
 X = 50.0 + 1000.0 * RNG.normal(size=(60, 2))
@@ -91,6 +93,42 @@ def test_the_files_answer_as_the_estimator_does(name, tmp_path, capfd):
     assert next(leaf.local_models_[0].parameters()).dtype == (
         torch.float32 if is_classifier else torch.float64
     )  # left as they were
+
+
+@pytest.mark.parametrize("name", ["smooth", pytest.param("labels", marks=pytest.mark.slow)])
+def test_means_of_linear_and_smooth_models_are_exported_without_effects(name, tmp_path):
+    rng = np.random.default_rng(0)
+    group, rows = np.repeat(np.arange(30), 20), 5 + 3 * rng.normal(size=(600, 2))
+    bend = rng.normal(size=30)[group] * np.abs(rows[:, 0] - 5)  # asks for hat functions
+    y = rows[:, 0] + np.sin(rows[:, 1]) + bend + rng.normal(0, 0.1, 600)
+    if name == "labels":
+        leaf = LeafClassifier(2, local_model="linear", random_state=0)
+        leaf.fit(rows, np.digitize(y, [3, 6]), groups=group)
+        expected = leaf.predict_proba_each
+    else:
+        leaf = LeafRegressor(2, local_model="smooth", random_state=0).fit(rows, y, groups=group)
+        assert len(leaf.fitted_state_.local_models.features.hat_input)
+        expected = leaf.predict_each
+    with pytest.warns(LeafWarning) as caught:
+        leaf.export_onnx(tmp_path / "onnx")
+    assert [str(warning.message) for warning in caught] == [
+        "The exported files predict the mean of each context, without group effects; for groups "
+        "whose effects are known, use save and predict(X, groups=...)."
+    ]
+    for part in (rows[:1], np.concatenate([rows, 20 * rows])):  # also outside of the data
+        answer, _ = ask(tmp_path / "onnx" / "all.onnx", part)
+        np.testing.assert_allclose(answer, expected(part), rtol=1e-9, atol=1e-9)
+        answer, _ = ask(tmp_path / "onnx" / "context_1.onnx", part)
+        np.testing.assert_allclose(answer, expected(part)[:, 1], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_the_graph_of_classes_gives_their_probabilities(n_classes):
+    labels = np.digitize(X[:, 0], [0, 500][: n_classes - 1])
+    leaf = LeafClassifier(2, local_model="linear", random_state=0).fit(X, labels, groups=GROUPS)
+    graph = ExportedMeans(leaf.fitted_state_.local_models, ())
+    answer = graph(torch.as_tensor(X))[0].numpy()
+    np.testing.assert_allclose(answer, leaf.predict_proba_each(X), rtol=1e-9)
 
 
 def refused(leaf, folder, sentence, kind=ValueError):

@@ -9,7 +9,22 @@ from leaflearn.tabular.local_model_names import load_factory, make_named
 @pytest.mark.parametrize("name", ["linear", "boosting"])
 def test_local_models_suit_the_task(name):
     assert is_classifier(make_named(name, True))
-    assert not is_classifier(make_named(name, False))
+    assert not is_classifier(make_named(name, False, has_effects=False))
+
+
+@pytest.mark.parametrize("name", ["linear", "smooth"])
+def test_quantities_in_groups_have_models_with_group_effects(name):
+    assert make_named(name, is_classifier=False) == name
+
+
+@pytest.mark.parametrize("task", [{"is_classifier": True}, {"has_effects": False}])
+def test_smooth_models_of_labels_and_single_rows_are_errors(task):
+    sentence = (
+        "The local model 'smooth' is for quantities in many groups of several rows; choose "
+        "boosting instead."
+    )
+    with pytest.raises(ValueError, match=f"^{sentence}$"):
+        make_named("smooth", **{"is_classifier": False, **task})
 
 
 def test_a_factory_from_a_file(tmp_path):

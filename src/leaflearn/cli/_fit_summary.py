@@ -22,6 +22,7 @@ from leaflearn.report.formatting import (
     show_interval,
 )
 from leaflearn.report.informative_column import describe_difference_without_table
+from leaflearn.report.kind_or_degree import describe_shares, describe_shares_as_data, find_shares
 from leaflearn.tabular import settings as table_settings
 from leaflearn.tabular.column_kinds import NOT_INFORMATIVE
 from leaflearn.tabular.held_out import HeldOutErrors
@@ -52,6 +53,8 @@ def describe(model: TableModel) -> dict[str, Any]:
         "columns": prepare.used,
         "features": features,
         "n_contexts": estimator.n_contexts_,
+        "why_this_number": estimator.init_,
+        "kind_or_degree": describe_shares_as_data(find_shares(model)),
         "contexts": [_describe_context(model, k) for k in range(estimator.n_contexts_)],
         "where_contexts_differ": " ".join(_summarize_difference(model)) or None,
         "looks_right": bool(estimator.converged_),
@@ -65,6 +68,7 @@ def summarize(model: TableModel) -> str:
     parts = [
         _summarize_data(model),
         _summarize_contexts(model),
+        _summarize_shares(model),
         *_summarize_difference(model),
         _summarize_certainty(model),
         _summarize_errors(model),
@@ -166,6 +170,8 @@ def _summarize_contexts(model: TableModel) -> str:
     estimator = model.estimator_
     if model.contexts == 1:
         return "One context, as requested: a pooled model predicts for all groups.\n"
+    if estimator.n_contexts_ == 1 and estimator.fitted_state_.effects is not None:
+        return "One context: no group contradicts the others, but each may have its own effects.\n"
     if estimator.n_contexts_ == 1:
         return (
             "One context: the groups do not clearly contradict each other, so a pooled model "
@@ -182,6 +188,21 @@ def _summarize_contexts(model: TableModel) -> str:
         ("", "groups", "rows", "sure", "which"), rows, right=lambda column: 0 < column < 4
     )
     return f"{_count_contexts(model)}\n\n{table}\n"
+
+
+def _summarize_shares(model: TableModel) -> str:
+    """How groups differ, and why there are this many contexts; nothing without group effects."""
+    shares, estimator = find_shares(model), model.estimator_
+    if shares is None:
+        return ""
+    used = int((estimator.usage_ > 0).sum())
+    choice = "" if model.contexts != "auto" else f"\nThe number of contexts: {estimator.init_}."
+    sentence = describe_shares(shares, used).replace(SPACE, " ")
+    between = f"{100 * shares.between_share:.0f} %"
+    return (
+        f"{sentence}\nOf the variance of rows with the same inputs, {between} is between groups; "
+        f"the rest is noise.{choice}"
+    )
 
 
 def _count_contexts(model: TableModel) -> str:
@@ -279,6 +300,9 @@ def _summarize_errors(model: TableModel) -> str:
     if model.estimator_.n_contexts_ > 1:
         contexts = f", contexts {_show_error(errors, errors.contexts, errors.contexts_interval)}"
         gain = ["".join(describe_gain(errors))]
+    elif model.estimator_.fitted_state_.effects is not None:
+        own = _show_error(errors, errors.contexts, errors.contexts_interval)
+        contexts = f", with group effects {own}"
     sentence = (
         f"{metric} on {errors.n_rows:,} rows held out within the groups: "
         f"pooled model {pooled}{contexts}."

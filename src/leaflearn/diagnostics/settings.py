@@ -35,14 +35,21 @@ class DiagnosticSettings:
     sure_probability
         A group whose context is at least this probable is called sure; with `abstain=True`, less
         probable contexts are not reported.
-    sufficient_rate
-        The reported number of rows suffices with this probability if the local models are right.
-    prior_rows
-        The gain that the local models expect counts like this many observed rows.
+    n_paths
+        Continuations of a source that are simulated; their median is reported.
+    rows_per_step
+        Simulated rows are added one by one at first, and then one in this many of those
+        so far at once.
     max_required_rows
         Where more rows would be required, rows like these do not identify the context.
-    min_class_probability
-        Classes that are less probable than this in every row do not enter the expected gain.
+    min_variance_share
+        Differences between groups below this share of the variance of a row are not mentioned.
+    max_mapped_rows
+        Rows on which groups are compared; their mean changes little beyond some hundreds.
+    n_permutations
+        Permutations of the groups in a test of association; the smallest p-value is 1 / 2000.
+    significance
+        Associations are reported from this p-value, corrected for the number of tests.
     """
 
     min_error_ratio: float = 2.0
@@ -53,10 +60,13 @@ class DiagnosticSettings:
     min_surrogate_gap: float = 0.15
     identified_margin: float = math.log(0.95 / 0.05)
     sure_probability: float = 0.9
-    sufficient_rate: float = 0.9
-    prior_rows: int = 5
+    n_paths: int = 100
+    rows_per_step: int = 12
     max_required_rows: int = 1000
-    min_class_probability: float = 1e-3
+    min_variance_share: float = 0.01
+    max_mapped_rows: int = 500
+    n_permutations: int = 1999
+    significance: float = 0.05
 
 
 DIAGNOSTICS = DiagnosticSettings()

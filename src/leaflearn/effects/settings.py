@@ -136,5 +136,42 @@ class MixtureSettings:
     overrelaxation: float = 1.5
 
 
+@dataclass(frozen=True)
+class LogisticSettings:
+    """How effects on log-odds are found.
+
+    Parameters
+    ----------
+    max_steps, tolerance
+        Working responses of a fit at most, and the change of a row's log-odds at which it ends.
+    n_variance_steps
+        Working responses with which variances are estimated; they are kept afterwards.
+    max_effect_steps, effect_tolerance
+        Steps to the most probable effects of a group at most, and the step at which they end, in
+        standard deviations of the effects.
+    effect_factor, max_scalings, n_scaled_steps
+        Standard deviations of effects are multiplied by this factor, at most this often, as long as
+        the answers become more probable; and the working responses after each.
+    least_deviation
+        Standard deviation of effects to try where working responses find none.
+
+    Examples
+    --------
+    >>> LogisticSettings().max_steps
+    12
+    """
+
+    max_steps: int = 12
+    tolerance: float = 0.01
+    n_variance_steps: int = 6
+    max_effect_steps: int = 20
+    effect_tolerance: float = 1e-3
+    effect_factor: float = 1.25
+    max_scalings: int = 12
+    n_scaled_steps: int = 4
+    least_deviation: float = 0.2
+
+
 EFFECTS = EffectSettings()
+LOGISTIC = LogisticSettings()
 MIXTURE = MixtureSettings()

@@ -10,20 +10,21 @@ Everything is computed from the moments of the groups over features (`moments/`)
 
 Without group effects and with hard allocation this is LEAF with least squares as local models.
 
-Classes are fitted as indicator columns, by least squares. Predictions are clipped to probabilities.
+Classes are fitted in `answers.py`, which begins with the same steps on indicator columns.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
-from leaflearn.core.grouped_data import GroupedData
+from leaflearn.core.grouped_data import GroupedData, position_in_group
 from leaflearn.effects.columns import add_hats, choose_columns, find_varying
 from leaflearn.effects.group_effects import GroupEffects
 from leaflearn.effects.restricted_likelihood import (
@@ -31,8 +32,11 @@ from leaflearn.effects.restricted_likelihood import (
     fit_mixed_model,
     fit_with_variances,
     log_likelihood,
+    shrunk_effects,
 )
 from leaflearn.engines import settings
+from leaflearn.engines.boosting import BoostedColumns
+from leaflearn.engines.calibration import posterior as posterior_of
 from leaflearn.engines.fitted_state import FittedState
 from leaflearn.engines.local_models import LocalModels, Scaling
 from leaflearn.engines.many_groups import fit_to_all, iterate_moments, sample_groups
@@ -51,27 +55,30 @@ class LinearModel:
 
     features: FeatureMap
     coefficients: Floats  # in units of the targets                                 (F, D)
+    boosted: BoostedColumns | None = None
 
     def predict(self, X: Floats) -> Floats:
         """Predictions without group effects, (N, D)."""
-        return self.features(np.asarray(X, dtype=np.float64)) @ self.coefficients
+        X = np.asarray(X, dtype=np.float64)
+        return make_design(X, self.features, self.boosted) @ self.coefficients
 
 
 @dataclass(frozen=True, eq=False)
 class ClosedFormModels:
-    """Local models that are linear in common features.
+    """Local models that are linear in common features: values, or log-odds of classes.
 
-    Two classes have one indicator column, more have one each.
+    Two classes have the log-odds of the second one, more have those of each against the others.
     """
 
     features: FeatureMap
     coefficients: Floats  #                                                         (K, F, D)
     scale: Floats  # standard deviations of the targets                             (D,)
     n_classes: int = 0  # 0 in regression
+    boosted: BoostedColumns | None = None  # further features, the last ones
 
     @property
     def models(self) -> list[LinearModel]:
-        return [LinearModel(self.features, each) for each in self.coefficients]
+        return [LinearModel(self.features, each, self.boosted) for each in self.coefficients]
 
     def outputs(self, X: Floats) -> Floats:
         return self.finish(self.means(X))
@@ -80,35 +87,46 @@ class ClosedFormModels:
         """Means of the targets, (N, K, D)."""
         K, F, D = self.coefficients.shape
         flat = np.moveaxis(self.coefficients, 0, 1).reshape(F, K * D)
-        return in_blocks(lambda rows: self.features(rows) @ flat, X).reshape(len(X), K, D)
+        means = in_blocks(lambda rows: make_design(rows, self.features, self.boosted) @ flat, X)
+        return means.reshape(len(X), K, D)
 
     def finish(self, values: Floats) -> Floats:
-        """Values as they are, or those of indicator columns as probabilities, (..., C)."""
+        """Values as they are, or log-odds as probabilities of the classes, (..., C)."""
         if not self.n_classes:
             return values
-        least = settings.CLOSED_FORM.min_probability
         if self.n_classes == 2:
-            values = np.concatenate([1 - values, values], -1)
-        clipped = np.clip(values, least, 1.0)
-        return clipped / clipped.sum(-1, keepdims=True)
+            values = np.concatenate([-values, values], -1)
+        probability = np.maximum(expit(values), settings.CLOSED_FORM.min_probability)
+        return np.asarray(probability / probability.sum(-1, keepdims=True))
+
+    def targets(self, y: NDArray[Any]) -> Floats:
+        """Values as they are, or classes as indicators, (N, D); class 0 for unknown labels."""
+        return to_indicators(np.maximum(y, 0), self.n_classes) if self.n_classes else y
+
+    def means_and_targets(self, X: Floats, y: NDArray[Any]) -> tuple[Floats, Floats]:
+        """What effects are found from: means (N, K, D) and targets (N, D)."""
+        return self.means(np.asarray(X, dtype=np.float64)), self.targets(y)
 
     def residuals(self, X: Floats, y: NDArray[Any]) -> Floats:
-        """Targets minus the mean of each context, (N, K, D); 0 for labels that are not known."""
-        if not self.n_classes:
-            return y[:, None] - self.means(X)
-        residual = to_indicators(np.maximum(y, 0), self.n_classes)[:, None] - self.means(X)
-        return np.where((y < 0)[:, None, None], 0.0, residual)
+        """Targets minus the mean of each context, (N, K, D)."""
+        means, targets = self.means_and_targets(X, y)
+        return targets[:, None] - means
 
     def losses(self, X: Floats, y: NDArray[Any]) -> Floats:
         if self.n_classes:
             return -np.log(self.outputs(X)[np.arange(len(y)), :, y])
-        return np.square(self.residuals(X, y) / self.scale).mean(-1)
+        return np.square((y[:, None] - self.means(X)) / self.scale).mean(-1)
 
     def reordered(self, order: Ints) -> ClosedFormModels:
         return replace(self, coefficients=self.coefficients[order])
 
     def joined(self, others: ClosedFormModels) -> ClosedFormModels:
         return replace(self, coefficients=np.concatenate([self.coefficients, others.coefficients]))
+
+
+def make_design(X: Floats, features: FeatureMap, boosted: BoostedColumns | None) -> Floats:
+    """The features of some rows, with boosted columns last if there are any, (N, F)."""
+    return features(X) if boosted is None else np.concatenate([features(X), boosted(X)], 1)
 
 
 def to_indicators(y: NDArray[Any], n_classes: int) -> Floats:
@@ -142,71 +160,168 @@ def fit_in_closed_form(
     """
     began = time.perf_counter()
     seed = int(random_state.randint(2**31 - 1))
-    targets, scaling = data.y, Scaling.of(data.y)
-    if data.is_classifier:
-        targets = to_indicators(data.y, data.n_classes)
-        scaling = Scaling.of(targets)
-        common = np.sqrt(np.square(scaling.scale).mean())  # the classes are in one unit
-        scaling = Scaling(scaling.center, np.full_like(scaling.scale, common))
+    scaling = Scaling.of(data.y)
     # Weights multiply the log-likelihood; their mean is 1, so that only their ratios matter.
     weight = None if data.weight is None else data.weight / data.weight.mean()
-    every = _Rows(np.asarray(data.X, dtype=np.float64), scaling.apply(targets), data.group, weight)
-    rows = every.sample(seed)
-    one = _fit_one_context(rows, str(parameters.local_model), parameters.group_effects, seed)
+    every = Rows(np.asarray(data.X, dtype=np.float64), scaling.apply(data.y), data.group, weight)
+    how = parameters.group_effects, seed
+    is_boosting = parameters.local_model == "boosting"
+    choice = choose_local_model(
+        every if is_boosting else every.sample(seed), parameters.local_model, *how
+    )
+    if choice.rows.is_sample and choice.boosted is not None:  # trees learn from all rows
+        choice = replace(choose_local_model(every, "boosting", *how), errors=choice.errors)
+    one, rows, boosted = choice.one, choice.rows, choice.boosted
     n_contexts = None if parameters.n_contexts == "auto" else int(parameters.n_contexts)
     structure: Structure | None = None
     posterior = np.ones((1, rows.n_groups))
     if n_contexts != 1 and rows.n_groups > 2:
         rng = np.random.default_rng(seed)
         may_have = parameters.group_effects is not None
-        free = _free_targets(targets, data.n_classes)
         structure = choose_structure(
-            one.moments.targets(free),
-            [one.models[d] for d in free],
-            one.is_shrunk,
-            n_contexts,
-            may_have,
-            rng,
+            one.moments, one.models, one.is_shrunk, n_contexts, may_have, rng
         )
         posterior = structure.chosen.posterior
     # Effects that are not there have variances near zero, and shrinking them costs nothing. So they
     # stay where the comparison of numbers could do without.
     columns = one.models[0].columns
-    evidence = 1.0 if data.n_classes <= 2 else (data.n_classes - 1) / data.n_classes
-    fit = _fit_contexts(one, columns, posterior, evidence, parameters.allocation == "hard")
+    fit = _fit_contexts(one, columns, posterior, parameters.allocation == "hard")
     while n_contexts is None and len(fit.posterior) > 1:
         n_groups = np.bincount(fit.scores.argmin(1), minlength=len(fit.posterior))
         if n_groups.min() >= settings.CLOSED_FORM.min_chosen_groups:
             break
         posterior = np.delete(fit.posterior, n_groups.argmin(), 0)
         posterior = posterior / np.maximum(posterior.sum(0), 1e-12)
-        fit = _fit_contexts(one, columns, posterior, evidence, parameters.allocation == "hard")
-    if rows is not every:
-        found = fit_to_all(
-            fit.models,
-            fit.priors,
-            iterate_moments(one.features, every.X, every.y, every.group, every.weight),
-            one.is_shrunk,
-            parameters.allocation == "hard",
-            evidence,
-        )
+        fit = _fit_contexts(one, columns, posterior, parameters.allocation == "hard")
+    selection = describe(structure) | choice.describe()
+    if parameters.local_model is None:
+        error = held_out_error(fit, one, rows, seed)
+        selection |= {"row_error": np.array([error])}
+    if rows.is_sample:
+        blocks = iterate_moments(one.features, every.X, every.y, every.group, weight)
+        is_hard = parameters.allocation == "hard"
+        found = fit_to_all(fit.models, fit.priors, blocks, one.is_shrunk, is_hard)
         fit = replace(fit, **vars(found))
+    scale = scaling.scale
+    coefficients = fit.coefficients * scale
+    coefficients[:, 0] += scaling.center
+    local_models = ClosedFormModels(one.features, coefficients, scale, boosted=boosted)
+    noise = np.array([[model.noise for model in each] for each in fit.models]) * scale**2
+    variances = GroupEffects.without_groups(one.features, columns, fit.roots, noise, fit.priors)
+    init = "one context" if structure is None else structure.explain()
     seconds = time.perf_counter() - began
-    return _make_state(fit, one, scaling, structure, data.n_classes, evidence, every.sizes, seconds)
-
-
-def _free_targets(targets: Floats, n_classes: int) -> Ints:
-    """All targets, but for one indicator of several classes, which the others determine."""
-    chosen = np.arange(targets.shape[1])
-    return np.delete(chosen, targets.mean(0).argmax()) if n_classes > 2 else chosen
+    return make_state(fit, local_models, variances, init, selection, every.sizes, seconds)
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
+class LocalModelChoice:
+    """One context with the local model that was given or chosen, and the rows that it sees."""
+
+    name: str
+    one: OneContext
+    rows: Rows
+    boosted: BoostedColumns | None = None
+    errors: dict[str, float] = field(default_factory=dict)  # of held-out rows, by local model
+
+    def describe(self) -> dict[str, NDArray[Any]]:
+        """The alternatives as columns of `selection_`."""
+        if not self.errors:
+            return {}
+        return {
+            "local_model": np.array(list(self.errors)),
+            "local_model_error": np.array(list(self.errors.values())),
+        }
+
+
+def choose_local_model(
+    rows: Rows, local_model: str | None, group_effects: Any, seed: int
+) -> LocalModelChoice:
+    """Fit one context with the local model of this name; None chooses it on held-out rows.
+
+    Candidates are compared by rows that are held out of their groups, in one context with group
+    effects. The error of a row is bounded, so that single rows do not decide. Trees predict the
+    rows of a group without having seen any of them.
+    """
+    if local_model in ("linear", "smooth"):
+        one = fit_one_context(rows, local_model, group_effects, seed)
+        return LocalModelChoice(local_model, one, rows)
+    smooth = fit_one_context(rows, "smooth", group_effects, seed)
+    found = [LocalModelChoice("smooth", smooth, rows)]
+    n_rows, limits = len(rows.y), settings.CLOSED_FORM
+    if local_model == "boosting" or n_rows * settings.BOOSTING.n_fits <= limits.max_work:
+        targets = rows.y - effects_of_rows(smooth, rows)
+        boosted, columns = BoostedColumns.fit(rows.X, targets, rows.group, rows.weight, seed)
+        wider = replace(rows, boosted=columns)
+        with_trees = fit_one_context(wider, "smooth", group_effects, seed)
+        found.append(LocalModelChoice("boosting", with_trees, wider, boosted))
+    if local_model == "boosting":
+        return found[-1]
+    linear = fit_one_context(rows, "linear", group_effects, seed)
+    found.insert(0, LocalModelChoice("linear", linear, rows))
+    residuals = [_held_out_residuals(each.one, each.rows, seed) for each in found]
+    bound = limits.error_bound * np.median(np.abs(residuals[1]), 0)  #               (D,)
+    errors = {
+        each.name: float(np.square(np.minimum(np.abs(residual), bound)).mean())
+        for each, residual in zip(found, residuals, strict=True)
+    }
+    best = min(found, key=lambda each: errors[each.name])
+    return replace(best, errors=errors)
+
+
+def _held_out_residuals(one: OneContext, rows: Rows, seed: int) -> Floats:
+    """Residuals of rows that are predicted from the other rows of their groups, (N', D).
+
+    Variances are those of all rows; the mean and the effects are fitted without the held-out ones.
+    """
+    design, n_folds = rows.design(one.features), settings.CLOSED_FORM.n_row_folds
+    fold = fold_rows(rows.group, n_folds, seed)
+    out = np.full_like(rows.y, np.nan)
+    for f in range(n_folds):
+        held, learned = np.flatnonzero(fold == f), np.flatnonzero(fold != f)
+        weight = None if rows.weight is None else rows.weight[learned]
+        moments = GroupMoments.of(
+            design[learned], rows.y[learned], rows.group[learned], rows.n_groups, weight
+        )
+        for d, like in enumerate(one.models):
+            model = fit_with_variances(moments.target(d), like, one.is_shrunk)
+            effects = shrunk_effects(model, moments.target(d))[rows.group[held]]
+            added = (design[held][:, model.columns] * effects).sum(1)
+            out[held, d] = rows.y[held, d] - design[held] @ model.coefficients - added
+    return out[np.isfinite(out[:, 0])]
+
+
+def fold_rows(group: Ints, n_folds: int, seed: int) -> Ints:
+    """Folds 0.. that hold out rows of every group in turn; -1 for groups of a single row.
+
+    Examples
+    --------
+    >>> fold_rows(np.array([0, 0, 1, 0, 0]), 2, seed=0)
+    array([ 0,  1, -1,  1,  0])
+    """
+    order = np.random.default_rng(seed).permutation(len(group))
+    fold = position_in_group(group, order) % n_folds
+    return np.where(np.bincount(group)[group] > 1, fold, -1)
+
+
+def effects_of_rows(one: OneContext, rows: Rows) -> Floats:
+    """What the group effects add to the mean of each row, (N, D)."""
+    features = one.features(rows.X)
+    added = np.empty_like(rows.y)
+    for d, model in enumerate(one.models):
+        effects = shrunk_effects(model, one.moments.target(d))  #                   (m, q)
+        added[:, d] = (features[:, model.columns] * effects[rows.group]).sum(1)
+    return added
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The rows as the engine sees them."""
+
     X: Floats  #                                                                    (N, d)
     y: Floats  # in standard units                                                  (N, D)
     group: Ints
     weight: Floats | None
+    boosted: Floats | None = None  # boosted columns, out of fold                   (N, D)
     every_X: Floats | None = None  # inputs of all rows, where these are some of them
 
     @property
@@ -215,30 +330,42 @@ class _Rows:
 
     @property
     def sizes(self) -> Floats:
+        """Rows of each group, or the sum of their weights, (m,)."""
         return np.bincount(self.group, self.weight).astype(np.float64)
+
+    @property
+    def is_sample(self) -> bool:
+        """Whether these are the rows of some of the groups only."""
+        return self.every_X is not None
 
     @property
     def linear_features(self) -> FeatureMap:
         """A constant and the inputs, in the units and the range of all rows."""
         return FeatureMap.of(self.X if self.every_X is None else self.every_X)
 
-    def sample(self, seed: int) -> _Rows:
+    def sample(self, seed: int) -> Rows:
         """The rows of some of the groups, where there are very many."""
         if self.n_groups <= settings.CLOSED_FORM.max_groups:
             return self
         rows = sample_groups(self.group, settings.CLOSED_FORM.max_groups, seed)
         group = np.unique(self.group[rows], return_inverse=True)[1]
         weight = None if self.weight is None else self.weight[rows]
-        return _Rows(self.X[rows], self.y[rows], group, weight, self.X)
+        return Rows(self.X[rows], self.y[rows], group, weight, every_X=self.X)
+
+    def design(self, features: FeatureMap) -> Floats:
+        """Features of all rows, with boosted columns last, (N, F)."""
+        design = features(self.X)
+        return design if self.boosted is None else np.concatenate([design, self.boosted], 1)
 
     def moments(self, features: FeatureMap) -> GroupMoments:
-        return GroupMoments.of_rows(
-            features, self.X, self.y, self.group, self.n_groups, self.weight
-        )
+        how = self.y, self.group, self.n_groups, self.weight
+        if self.boosted is None:
+            return GroupMoments.of_rows(features, self.X, *how)
+        return GroupMoments.of(self.design(features), *how)
 
 
 @dataclass(frozen=True, eq=False)
-class _OneContext:
+class OneContext:
     """Features, their moments, and the model of one context for each target."""
 
     features: FeatureMap
@@ -251,12 +378,12 @@ class _OneContext:
         return sum(model.criterion for model in self.models)
 
 
-def _fit_one_context(rows: _Rows, local_model: str, group_effects: Any, seed: int) -> _OneContext:
+def fit_one_context(rows: Rows, local_model: str, group_effects: Any, seed: int = 0) -> OneContext:
     """One context with the features and the effects that the likelihood asks for."""
     first = np.array([0] if group_effects is not None else [], dtype=np.intp)
     linear = rows.linear_features
     candidates = [_fit_columns(rows, linear, [first] * rows.y.shape[1])]
-    if local_model == "smooth":
+    if local_model != "linear":
         candidates = [
             _fit_columns(rows, _add_cosines(linear, scale, seed), [first] * rows.y.shape[1])
             for scale in settings.CLOSED_FORM.scales
@@ -278,7 +405,7 @@ def _fit_one_context(rows: _Rows, local_model: str, group_effects: Any, seed: in
     return one
 
 
-def _choose_effects(one: _OneContext, candidates: Ints) -> _OneContext:
+def _choose_effects(one: OneContext, candidates: Ints) -> OneContext:
     """The columns that the targets' likelihoods ask for, common to all targets."""
     targets = range(len(one.models))
     chosen = [
@@ -293,11 +420,12 @@ def _choose_effects(one: _OneContext, candidates: Ints) -> _OneContext:
     return replace(one, models=models)
 
 
-def _fit_columns(rows: _Rows, features: FeatureMap, columns: Sequence[Ints]) -> _OneContext:
+def _fit_columns(rows: Rows, features: FeatureMap, columns: Sequence[Ints]) -> OneContext:
     moments = rows.moments(features)
-    is_shrunk = np.arange(features.n_features) >= features.n_linear
+    position = np.arange(moments.n_features)
+    is_shrunk = (position >= features.n_linear) & (position < features.n_features)
     models = [fit_mixed_model(moments.target(d), own, is_shrunk) for d, own in enumerate(columns)]
-    return _OneContext(features, moments, is_shrunk, models)
+    return OneContext(features, moments, is_shrunk, models)
 
 
 def _add_cosines(features: FeatureMap, scale: float, seed: int) -> FeatureMap:
@@ -308,44 +436,76 @@ def _add_cosines(features: FeatureMap, scale: float, seed: int) -> FeatureMap:
 
 
 @dataclass(frozen=True, eq=False)
-class _Contexts:
-    models: list[list[MixedModel]]  # by context and target
+class Contexts:
+    """Fitted contexts, and how the alternation ended."""
+
+    models: list[list[Any]]  # by context and target
     priors: Floats  #                                                               (K,)
     scores: Floats  # minus log of prior times marginal likelihood                  (m, K)
     posterior: Floats  #                                                            (K, m)
     history: dict[str, list[Any]]
     converged: bool
 
+    @property
+    def coefficients(self) -> Floats:
+        """Of the means, (K, F, D)."""
+        return np.stack([np.stack([m.coefficients for m in each], 1) for each in self.models])
 
-def _fit_contexts(
-    one: _OneContext, columns: Ints, posterior: Floats, evidence: float, is_hard: bool
-) -> _Contexts:
+    @property
+    def roots(self) -> Floats:
+        """Of the effects' covariances, (K, D, q, q)."""
+        return np.stack([np.stack([m.root for m in each]) for each in self.models])
+
+
+def _fit_contexts(one: OneContext, columns: Ints, posterior: Floats, is_hard: bool) -> Contexts:
     """Alternate between the contexts' models and the groups' posterior, from a given posterior."""
-    limits, (K, m) = settings.CLOSED_FORM, posterior.shape
     targets = [one.moments.target(d) for d in range(one.moments.n_targets)]
     n_diagonal = len(columns) + int(one.is_shrunk.any())
     is_full = bool(len(columns)) and one.models[0].n_parameters > n_diagonal
-    models: list[list[MixedModel]] = []
+
+    def fit(weights: Floats, before: list[list[MixedModel]]) -> list[list[MixedModel]]:
+        return [
+            [
+                _fit_context(one, d, weight, columns, is_full, before[k][d] if before else None)
+                for d in range(len(targets))
+            ]
+            for k, weight in enumerate(weights)
+        ]
+
+    def score(models: list[list[MixedModel]]) -> Floats:
+        return -np.stack([sum(map(log_likelihood, each, targets)) for each in models], 1)
+
+    return alternate(posterior, fit, score, is_hard)
+
+
+def alternate(
+    posterior: Floats,
+    fit: Callable[[Floats, list[list[Any]]], list[list[Any]]],
+    score: Callable[[list[list[Any]]], Floats],
+    is_hard: bool,
+) -> Contexts:
+    """Alternate between the contexts' models and the groups' posterior, from a given posterior.
+
+    Parameters
+    ----------
+    posterior
+        Probability of each context for each group, shape (K, m).
+    fit
+        From the weights of the groups (K, m) and the models so far, the models by context and
+        target.
+    score
+        Minus the log marginal likelihood of each group under the models of each context, (m, K).
+    is_hard
+        Whether each group belongs to one context alone.
+    """
+    limits, (K, m) = settings.CLOSED_FORM, posterior.shape
+    models: list[list[Any]] = []
     history: dict[str, list[Any]] = {"loss": [], "changed": [], "usage": []}
     has_converged = False
     for _ in range(limits.max_rounds):
-        models = [
-            [
-                _fit_context(
-                    one, d, posterior[k], columns, is_full, models[k][d] if models else None
-                )
-                for d in range(len(targets))
-            ]
-            for k in range(K)
-        ]
+        models = fit(posterior, models)
         priors = np.maximum(posterior.sum(1) / posterior.sum(), 1e-6)
-        scores = np.stack(
-            [
-                -np.log(prior) - evidence * sum(map(log_likelihood, each, targets))
-                for prior, each in zip(priors, models, strict=True)
-            ],
-            1,
-        )
+        scores = score(models) - np.log(priors)
         least = scores.min(1, keepdims=True)
         density = np.exp(least - scores)
         new = (density / density.sum(1, keepdims=True)).T
@@ -362,11 +522,11 @@ def _fit_contexts(
             break
         if is_idle.any():  # a context without groups keeps its model and is not fitted again
             posterior = np.where(is_idle[:, None], 1.0 / m, posterior)
-    return _Contexts(models, priors, scores, posterior, history, has_converged or K == 1)
+    return Contexts(models, priors, scores, posterior, history, has_converged or K == 1)
 
 
 def _fit_context(
-    one: _OneContext,
+    one: OneContext,
     d: int,
     weight: Floats,
     columns: Ints,
@@ -395,29 +555,46 @@ def _fit_context(
     )
 
 
-def _make_state(
-    fit: _Contexts,
-    one: _OneContext,
-    scaling: Scaling,
-    structure: Structure | None,
-    n_classes: int,
-    evidence: float,
+def held_out_error(fit: Contexts, one: OneContext, rows: Rows, seed: int) -> float:
+    """Mean squared error of rows in the contexts and with the effects that other rows suggest.
+
+    In units of the variance of the targets; of rows of groups that have several.
+    """
+    design, n_folds = rows.design(one.features), settings.CLOSED_FORM.n_row_folds
+    fold = fold_rows(rows.group, n_folds, seed)
+    total, n_held = 0.0, 0
+    for f in range(n_folds):
+        held, learned = np.flatnonzero(fold == f), np.flatnonzero(fold != f)
+        moments = GroupMoments.of(
+            design[learned], rows.y[learned], rows.group[learned], rows.n_groups
+        )
+        scores = np.tile(-np.log(fit.priors), (rows.n_groups, 1))
+        each = np.empty((len(held), len(fit.models), rows.y.shape[1]))
+        for k, of_context in enumerate(fit.models):
+            for d, like in enumerate(of_context):
+                target = moments.target(d)
+                model = fit_with_variances(target, like, one.is_shrunk, fit.posterior[k])
+                scores[:, k] -= log_likelihood(model, target)
+                effects = shrunk_effects(model, target)[rows.group[held]]
+                added = (design[held][:, model.columns] * effects).sum(1)
+                each[:, k, d] = design[held] @ model.coefficients + added
+        probability = posterior_of(scores)[rows.group[held]]
+        predicted = np.einsum("nk,nkd->nd", probability, each)
+        total += float(np.square(rows.y[held] - predicted).mean(1).sum())
+        n_held += len(held)
+    return total / max(n_held, 1)
+
+
+def make_state(
+    fit: Contexts,
+    local_models: LocalModels,
+    variances: GroupEffects,
+    init: str,
+    selection: dict[str, NDArray[Any]],
     sizes: Floats,
     seconds: float,
 ) -> FittedState:
-    scale = scaling.scale
-    coefficients = np.stack(
-        [np.stack([model.coefficients for model in each], 1) for each in fit.models]
-    )  #                                                                            (K, F, D)
-    coefficients = coefficients * scale
-    coefficients[:, 0] += scaling.center
-    roots = np.stack([np.stack([model.root for model in each]) for each in fit.models])
-    noise = np.array([[model.noise for model in each] for each in fit.models]) * scale**2
-    columns = fit.models[0][0].columns
-    local_models: LocalModels = ClosedFormModels(one.features, coefficients, scale, n_classes)
-    variances = GroupEffects.without_groups(
-        one.features, columns, roots, noise, fit.priors, evidence
-    )
+    """The contexts as a fitted state; the effects of the groups are still to be found."""
     n_rounds = len(fit.history["loss"])
     history = {
         "epoch": np.arange(1, n_rounds + 1),
@@ -443,13 +620,13 @@ def _make_state(
         [restart],
         0,
         converged=fit.converged,
-        init="one context" if structure is None else structure.explain(),
-        selection=_describe(structure),
+        init=init,
+        selection=selection,
         effects=variances,
     )
 
 
-def _describe(structure: Structure | None) -> dict[str, NDArray[Any]]:
+def describe(structure: Structure | None) -> dict[str, NDArray[Any]]:
     """The candidates as columns of `selection_`."""
     candidates = [] if structure is None else structure.candidates
     return {

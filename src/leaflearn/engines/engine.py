@@ -21,7 +21,7 @@ from leaflearn.initialization.surrogate import Start
 
 Engine = Callable[[Parameters, int, GroupedData, Start | None, np.random.RandomState], EngineResult]
 
-CLOSED_FORM_MODELS = ("linear", "smooth")  # have an engine that chooses the contexts itself
+CLOSED_FORM_MODELS = ("linear", "smooth", "boosting")  # their engine finds the contexts itself
 
 ENGINES: dict[str, Engine] = {
     "mlp": fit_by_gradient,
@@ -59,6 +59,7 @@ def choose_engine(local_model: Any) -> str:
     if callable(local_model):
         return "module"
     raise TypeError(
-        f"local_model={local_model!r} is neither None, 'linear', 'smooth', a factory (input_shape, "
-        "n_outputs) -> torch.nn.Module, nor a scikit-learn estimator object; pass one of these."
+        f"local_model={local_model!r} is neither None, 'linear', 'smooth', 'boosting', a factory "
+        "(input_shape, n_outputs) -> torch.nn.Module, nor a scikit-learn estimator object; pass "
+        "one of these."
     )

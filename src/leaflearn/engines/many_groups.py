@@ -78,7 +78,6 @@ def fit_to_all(
     blocks: Iterator[GroupMoments],
     is_shrunk: NDArray[np.bool_],
     is_hard: bool,
-    evidence: float = 1.0,
 ) -> AllGroups:
     """One round over all groups: their posterior, then the means and the noise of the contexts.
 
@@ -89,7 +88,7 @@ def fit_to_all(
     for moments in blocks:
         targets = [moments.target(d) for d in range(D)]
         density = np.stack([sum(map(log_likelihood, each, targets)) for each in models], 1)
-        scores.append(-evidence * density - np.log(priors))
+        scores.append(-density - np.log(priors))
         posterior = _posterior(scores[-1], is_hard)  #                              (K, m)
         n_rows += posterior @ moments.sizes
         for k, each in enumerate(models):

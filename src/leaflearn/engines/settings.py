@@ -187,6 +187,12 @@ class ClosedFormSettings:
         of all groups relative to its noise.
     min_probability
         Probabilities of classes are at least about this.
+    n_row_folds
+        Parts of the rows of each group; each is predicted from the others to compare local models.
+    error_bound
+        Residuals count at most as this many median residuals.
+    max_work
+        Rows times fits that a candidate may take to be compared; a named one is always fitted.
     max_groups
         Of more groups, contexts, columns with effects and their variances are found on this many,
         drawn at random; a variance is then known to about 3 %. Means are fitted to all (cost).
@@ -208,12 +214,90 @@ class ClosedFormSettings:
     min_chosen_groups: int = 2
     rows_per_coefficient: float = 5.0
     groups_per_variance: float = 5.0
-    min_probability: float = 0.01
+    min_probability: float = 0.001
+    n_row_folds: int = 3
+    error_bound: float = 6.0
+    max_work: float = 3e6
     max_groups: int = 2000
     groups_at_once: int = 1000
 
 
+@dataclass(frozen=True)
+class BoostingSettings:
+    """How boosted trees are fitted that enter models in closed form.
+
+    Parameters
+    ----------
+    n_folds
+        Folds of groups, each predicted by trees that did not see it.
+    max_trees, step
+        Trees at most; their number, in steps, is the one that predicts held-out groups best.
+    learning_rate, max_leaf_nodes, min_samples_leaf
+        Of scikit-learn's histogram boosting: slower and smaller trees than its defaults, since
+        tables with groups have few rows for each of their differences.
+
+    Examples
+    --------
+    >>> BoostingSettings().n_folds
+    5
+    """
+
+    n_folds: int = 5
+    max_trees: int = 200
+    step: int = 10
+    learning_rate: float = 0.06
+    max_leaf_nodes: int = 15
+    min_samples_leaf: int = 20
+
+    @property
+    def n_fits(self) -> int:
+        """Fits of a boosted column: one per fold, and one of all rows."""
+        return self.n_folds + 1
+
+
+@dataclass(frozen=True)
+class AnswerSettings:
+    """How the number of contexts of classes is chosen.
+
+    Parameters
+    ----------
+    n_folds
+        Parts of the groups; the density of each is measured with models of the others.
+    n_held_out_steps, n_steps
+        Working responses of a fit without a part of the groups, and of a later round of
+        allocation.
+    n_errors
+        Standard errors by which more contexts have to raise the density of held-out groups.
+    min_gain
+        Rise of the summed log density of held-out groups that they have to bring besides.
+    patience
+        Numbers of contexts that may bring no such rise in succession.
+    n_variance_rounds
+        How often the variances of effects within contexts are estimated by working responses.
+    effect_factor, max_scalings
+        By which the standard deviations of effects are then multiplied, at most this often, as long
+        as the answers become more probable.
+
+    Examples
+    --------
+    >>> AnswerSettings().n_folds
+    4
+    """
+
+    n_folds: int = 4
+    n_held_out_steps: int = 3
+    n_steps: int = 2
+    n_errors: float = 2.0
+    min_gain: float = 3.0
+    patience: int = 2
+    n_variance_rounds: int = 2
+    effect_factor: float = 1.3
+    max_scalings: int = 3
+
+
 TRAINING = TrainingSettings()
+ANSWERS = AnswerSettings()
+BOOSTING = BoostingSettings()
 CLOSED_FORM = ClosedFormSettings()
 REFIT = RefitSettings()
 HELD_OUT = HeldOutSettings()

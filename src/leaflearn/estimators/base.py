@@ -37,6 +37,7 @@ from leaflearn.core.losses import Loss
 from leaflearn.core.training import ROWS_AT_ONCE, Callback, Schedule
 from leaflearn.diagnostics.checks import diagnose
 from leaflearn.effects.group_effects import GroupEffects
+from leaflearn.engines.answers import fit_answers
 from leaflearn.engines.calibration import find_evidence_factor
 from leaflearn.engines.closed_form import ClosedFormModels, fit_in_closed_form
 from leaflearn.engines.engine import ENGINES, choose_engine
@@ -57,6 +58,7 @@ from leaflearn.initialization.start import (
 from leaflearn.initialization.surrogate import Start, Surrogate
 from leaflearn.messages import (
     ContextNotGiven,
+    EffectsNotExported,
     FitMayBeWrong,
     LeafWarning,
     RecoveryWarning,
@@ -216,7 +218,8 @@ class BaseLeaf(BaseEstimator):
     ) -> FittedState:
         """Contexts and effects from moments; then the effects of every group."""
         self._warn_about_single_rows(data, None)
-        state = fit_in_closed_form(self, data, random_state).ordered_by_usage()
+        fit = fit_answers if data.is_classifier else fit_in_closed_form
+        state = fit(self, data, random_state).ordered_by_usage()
         effects, scores = self._find_effects(state, data)
         return replace(state, effects=effects, scores=scores)
 
@@ -226,10 +229,11 @@ class BaseLeaf(BaseEstimator):
         """The effects of the groups of some rows, and their scores (m, K)."""
         assert state.effects is not None
         assert isinstance(state.local_models, ClosedFormModels)
-        residual = state.local_models.residuals(data.X, data.y)  #                  (N, K, D)
+        models = state.local_models
+        means, targets = models.means(data.X), models.targets(data.y)
         weight = None if data.weight is None else data.weight / data.weight.mean()
         n_groups = int(data.group.max()) + 1
-        return state.effects.of_groups(data.X, residual, data.group, n_groups, weight)
+        return state.effects.of_groups(data.X, means, targets, data.group, n_groups, weight)
 
     def _assign(self, state: FittedState, data: GroupedData | None) -> None:
         """Set every attribute that depends on the contexts; `data` are the rows at hand."""
@@ -520,7 +524,8 @@ class BaseLeaf(BaseEstimator):
         weight = np.where(is_unknown[:, None], effects.priors, probability[group])  #  (N, K)
         models = self.fitted_state_.local_models
         assert isinstance(models, ClosedFormModels)
-        each = models.finish(effects.add(X, models.means(X), group))  #             (N, K, D)
+        added = effects.add(X, models.means(X), group)
+        each = models.finish(effects.moderate(X, added, group))  #                  (N, K, D)
         mean = np.einsum("nk,nkd->nd", weight, each)
         if models.n_classes:
             return mean, mean * (1 - mean)
@@ -650,9 +655,10 @@ class BaseLeaf(BaseEstimator):
         assert isinstance(state.local_models, ClosedFormModels)
         assert state.effects is not None
         is_known = target >= 0 if hasattr(self, "classes_") else np.ones(len(target), dtype=bool)
-        residual, weight = state.local_models.residuals(X, target), is_known.astype(np.float64)
-        effects, scores = state.effects.of_groups(X, residual, group, len(labels), weight)
-        novelty = effects.novelty(X, residual, group, scores.argmin(1))
+        models, weight = state.local_models, is_known.astype(np.float64)
+        rows = X, models.means(X), models.targets(target), group
+        effects, scores = state.effects.of_groups(*rows, len(labels), weight)
+        novelty = effects.novelty(*rows, scores.argmin(1), weight)
         has_no_known_label = np.bincount(group, is_known) == 0
         is_new = (novelty > HELD_OUT.novelty_limit) | has_no_known_label
         found = Identification.from_scores(labels, scores, novelty, is_new, abstain)
@@ -713,7 +719,8 @@ class BaseLeaf(BaseEstimator):
         A context is redundant where the others explain its groups as well after training on them:
         each is left out in turn, the others are fine-tuned on the rows in `replay_buffer_`, and the
         loss is compared with that of all contexts fine-tuned for as long. Contexts that are needed
-        keep their models as they are.
+        keep their models as they are. With group effects, contexts that receive groups are fitted
+        again, and the density of the stored groups is compared.
 
         Parameters
         ----------
@@ -747,7 +754,6 @@ class BaseLeaf(BaseEstimator):
             raise ValueError(
                 f"min_usage={min_usage!r}, but a share between 0 and 1, or 'auto', was expected."
             )
-        self._refuse_updates("prune")
         with self._unchanged_on_error():
             self._replace_contexts(prune(self.fitted_state_, self, min_usage, redundant))
         return self
@@ -757,7 +763,8 @@ class BaseLeaf(BaseEstimator):
 
         One model is fine-tuned on the groups of both, from the rows in `replay_buffer_`. Two
         contexts do not conflict where that model explains them as well as the two models do that
-        are fine-tuned for as long.
+        are fine-tuned for as long. With group effects, the density of the stored groups decides;
+        groups without stored rows keep what is known of their effects.
 
         Parameters
         ----------
@@ -785,7 +792,6 @@ class BaseLeaf(BaseEstimator):
         """
         check_is_fitted(self, "local_models_")
         self._check_pair(first, second)
-        self._refuse_updates("merge")
         with self._unchanged_on_error():
             self._replace_contexts(merge(self.fitted_state_, self, first, second))
         return self
@@ -797,8 +803,15 @@ class BaseLeaf(BaseEstimator):
         together with those in `replay_buffer_`, so that nothing is forgotten. Groups that no
         context explains open a new one, if there are enough rows to learn from (at least 20) and a
         new model of half of their rows predicts the other half significantly better than the known
-        contexts do; otherwise they are stored and train no model. The first call on an estimator
-        that is not fitted is `fit`.
+        contexts do; otherwise they are stored and train no model. New rows of known groups alone
+        leave the local models as they are where no group changes its context. The first call on an
+        estimator that is not fitted is `fit`.
+
+        With group effects, the effects and contexts of groups are updated as if all their rows had
+        come at once, while means and variances of known contexts stay as they are; fit again when
+        there are many more groups. A context is opened for at least two groups whose density it
+        raises by more than it costs in the Bayesian information criterion; its variances are those
+        of the nearest context.
 
         Parameters
         ----------
@@ -839,7 +852,6 @@ class BaseLeaf(BaseEstimator):
                 f"classes={np.unique(classes).tolist()} differs from the first call, which has to "
                 "name all labels."
             )
-        self._refuse_updates("partial_fit")
         with self._unchanged_on_error():
             buffer = stored_rows(self.fitted_state_)
             X, target = self._check_labelled_rows(X, y, reset=False)
@@ -878,20 +890,14 @@ class BaseLeaf(BaseEstimator):
     def _replace_contexts(self, state: FittedState) -> None:
         """Assign contexts after `prune` or `merge`, diagnosed again where there are fewer."""
         n_before, state = self.n_contexts_, state.ordered_by_usage()
-        if state.n_contexts < n_before and state.replay_buffer is not None:
-            data, numbers = state.replay_buffer.renumbered()
+        buffer = None if self._has_effects else state.replay_buffer  # effects need no surrogate
+        if state.n_contexts < n_before and buffer is not None:
+            data, numbers = buffer.renumbered()
             surrogate = make_surrogate(data, check_random_state(self.random_state))
             # Other starts had other contexts, so that they are not compared.
             means = state.mean_scores[numbers]
             state = self._check_fit(state, surrogate, means, [], n_before=n_before)
         self._assign(state, state.replay_buffer)
-
-    def _refuse_updates(self, method: str) -> None:
-        if self._engine == "closed_form":
-            raise ValueError(
-                f"{method} does not update local_model={self.local_model!r}, which is fitted in "
-                "seconds; fit it again, with all rows or another n_contexts."
-            )
 
     def _check_pair(self, first: Any, second: Any) -> None:
         if first is None and second is None:
@@ -964,14 +970,15 @@ class BaseLeaf(BaseEstimator):
         write_model(folder, {"estimator": section}, parts)
 
     def export_onnx(self, folder: str | Path) -> None:
-        """Write the local models, which must be networks, as ONNX files, one per context.
+        """Write networks, or linear and smooth local models, as ONNX files, one per context.
 
         `context_0.onnx`, ... take `X`, any number of rows as `predict` takes them: in double
-        precision for the default network, whose scaling is in the file, and in single precision for
-        modules of a factory. The output is that of `predict` in the context, of shape (n,) or
-        (n, n_outputs), or, for a classifier, that of `predict_proba`, (n, n_classes). `all.onnx`
-        gives that of `predict_each` or `predict_proba_each`, (n, n_contexts_, ...). The classes are
-        in the metadata of each file. Needs `pip install 'leaflearn[onnx]'`.
+        precision, with the scaling in the file, but in single precision for modules of a factory.
+        The output is that of `predict` in the context, of shape (n,) or (n, n_outputs), or, for a
+        classifier, that of `predict_proba`, (n, n_classes). `all.onnx` gives that of `predict_each`
+        or `predict_proba_each`, (n, n_contexts_, ...). The classes are in the metadata of each
+        file. Group effects are not in the files, and a warning says so.
+        Needs `pip install 'leaflearn[onnx]'`.
 
         Parameters
         ----------
@@ -984,6 +991,9 @@ class BaseLeaf(BaseEstimator):
             facts["classes"] = to_json(self.classes_.tolist(), name="classes_")
         models, y_shape = self.fitted_state_.local_models, getattr(self, "y_shape_", ())
         export_onnx(models, self.input_shape_, y_shape, facts, folder)
+        effects = self.fitted_state_.effects
+        if effects is not None and len(effects.columns):
+            warnings.warn(LeafWarning(EffectsNotExported()), stacklevel=2)
 
     def was_fitted_on(self, X: Any, y: Any, groups: Any = None, sample_weight: Any = None) -> bool:
         """Whether the estimator was fitted on exactly these rows, by their fingerprint.

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from leaflearn.core.grouped_data import GroupedData
+from leaflearn.effects.group_effects import GroupEffects, LogisticEffects
 from leaflearn.engines.engine import choose_engine
 from leaflearn.engines.fitted_state import FittedState
 from leaflearn.estimators.classifier import LeafClassifier
@@ -205,6 +206,8 @@ def _check_shapes(
     for name, shape in expected.items():
         if values[name].shape != shape:
             raise ValueError(f"{name} is not of shape {shape}")
+    if state.get("effects") is not None:
+        _check_effects(state["effects"], m, K)
     n_held_out = len(state["held_out"].losses)
     if not n_models == n_held_out == K >= 1 or _outside(attributes["contexts_"], K):
         raise ValueError(f"there are not {K} contexts")
@@ -212,6 +215,22 @@ def _check_shapes(
         lengths = {buffer.X.shape[0], len(buffer.y), len(buffer.row)}
         if lengths != {len(buffer.group)} or _outside(buffer.group, m):
             raise ValueError("replay_buffer_ holds rows of other groups")
+
+
+def _check_effects(effects: GroupEffects, m: int, K: int) -> None:
+    D, q = effects.noise.shape[1], len(effects.columns)
+    expected = {
+        "roots": (K, D, q, q),
+        "noise": (K, D),
+        "priors": (K,),
+        "effects": (m, K, D, q),
+        "products": (m, K, D, q, q) if isinstance(effects, LogisticEffects) else (m, q, q),
+        "sums": (m, K, D, q + 1),
+    }
+    for name, shape in expected.items():
+        values = getattr(effects, name)
+        if values is not None and values.shape != shape:
+            raise ValueError(f"{name} is not of shape {shape}")
 
 
 def _outside(numbers: Any, end: int) -> bool:

@@ -6,7 +6,7 @@ stored by kind:
 mlp      weights in safetensors; the network is built again from its widths
 module   weights in safetensors; the factory is code, so that `load` has to be given it again
 refit    scikit-learn models, and the unfitted one that they are copies of, in skops
-closed_form  coefficients and features, as arrays
+closed_form  coefficients and features, as arrays; boosted trees by skops
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from torch import Tensor, nn
 from leaflearn.core.allocation import Annealed, Hard, Sampled, Soft
 from leaflearn.core.grouped_data import GroupedData
 from leaflearn.core.losses import LOSSES
-from leaflearn.effects.group_effects import GroupEffects
+from leaflearn.effects.group_effects import GroupEffects, LogisticEffects
+from leaflearn.engines.boosting import BoostedColumns
 from leaflearn.engines.closed_form import ClosedFormModels
 from leaflearn.engines.engine import choose_engine
 from leaflearn.engines.local_models import LocalModels, NetworkModels, RefittedModels, Scaling
@@ -81,7 +82,7 @@ CLASSES: dict[str, type[Any]] = {
         *(Hard, Soft, Sampled, Annealed),
         *LOSSES.values(),
         *(Scaling, HeldOut, SquaredRowLoss, ClassRowLoss),
-        *(FeatureMap, GroupEffects),
+        *(FeatureMap, GroupEffects, LogisticEffects),
     )
 }
 
@@ -169,7 +170,11 @@ def describe_local_models(
         return described, {SKOPS: pack_objects(content, "local_model")}
     if isinstance(local_models, ClosedFormModels):
         section = _fields(local_models, "features", "coefficients", "scale", "n_classes")
-        return {"kind": kind, **to_json(section, arrays, CLASSES, "local_models")}, {}
+        described = {"kind": kind, **to_json(section, arrays, CLASSES, "local_models")}
+        if local_models.boosted is None:
+            return described, {}
+        trees = {"boosted": list(local_models.boosted.models)}
+        return described, {SKOPS: pack_objects(trees, "local_model")}
     assert isinstance(local_models, NetworkModels)
     first = local_models.models[0]
     if local_models.is_classifier:
@@ -213,8 +218,13 @@ def rebuild_local_models(
             models = RefittedModels(fitted, section["row_losses"], section["n_classes"])
             return models, found["local_model"]
     if kind == "closed_form":
+        boosted = None
+        if parameters.local_model == "boosting":
+            found = unpack_objects(model.part(SKOPS), SKOPS)
+            with expecting("local models of leaflearn"):
+                boosted = BoostedColumns(found["boosted"])
         with expecting("local models of leaflearn"):
-            return ClosedFormModels(**section), None
+            return ClosedFormModels(**section, boosted=boosted), None
     tensors, device = (
         unpack_tensors(model.part(WEIGHTS), WEIGHTS),
         resolve_device(parameters.device),

@@ -17,10 +17,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from leaflearn.engines.closed_form import ClosedFormModels
 from leaflearn.engines.local_models import LocalModels, NetworkModels, Scaling
+from leaflearn.engines.settings import CLOSED_FORM
+from leaflearn.moments.features import FeatureMap
 from leaflearn.persistence.atomic_files import write_folder
 
 INPUT = "X"
@@ -75,6 +80,75 @@ class ExportedModels(nn.Module):
         return outputs if self.y_shape else outputs[:, 0]
 
 
+class ExportedMeans(nn.Module):
+    """The same for linear and smooth local models: the means of the contexts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> features = FeatureMap.of(np.array([[-1.0], [1.0]]))
+    >>> lines = ClosedFormModels(features, np.array([[[0.0], [2.0]]]), np.ones(1))
+    >>> ExportedMeans(lines, ())(torch.tensor([[3.0]], dtype=torch.float64))[0]
+    tensor([[6.]], dtype=torch.float64)
+    """
+
+    def __init__(self, models: ClosedFormModels, y_shape: tuple[int, ...]) -> None:
+        super().__init__()
+        self.n_classes, self.y_shape, features = models.n_classes, y_shape, models.features
+        self.hat_inputs, self.has_cosines = features.hat_input.tolist(), False
+        constants = {
+            "coefficients": models.coefficients,
+            "center": features.center,
+            "scale": features.scale,
+            "low": features.low,
+            "high": features.high,
+            "hats": _hat_nodes(features),
+        }
+        if features.directions is not None and features.phases is not None:
+            self.has_cosines = True
+            height = np.sqrt(2 / len(features.phases))  # a plain number would be traced as a float
+            cosines = {"directions": features.directions, "phases": features.phases}
+            constants |= {**cosines, "height": np.array(height)}
+        for name, value in constants.items():
+            self.register_buffer(name, torch.as_tensor(value, dtype=torch.float64))
+
+    def forward(self, X: Tensor) -> tuple[Tensor, ...]:
+        """All predictions (n, K, ...), then those of each context (n, ...)."""
+        values: dict[str, Tensor] = dict(self.named_buffers())
+        z = (X - values["center"]) / values["scale"]
+        parts = [torch.ones_like(z[:, :1]), z]
+        if self.hat_inputs:
+            left, knot, right = values["hats"]
+            own = torch.stack([z[:, j] for j in self.hat_inputs], 1)
+            sides = torch.minimum((own - left) / (knot - left), (right - own) / (right - knot))
+            parts.append(torch.relu(sides))
+        if self.has_cosines:
+            inside = torch.minimum(torch.maximum(z, values["low"]), values["high"])
+            cosines = torch.cos(inside @ values["directions"] + values["phases"])
+            parts.append(cosines * values["height"])
+        design = torch.cat(parts, 1)
+        each = [self._finish(design @ own) for own in values["coefficients"]]
+        return torch.stack(each, 1), *each
+
+    def _finish(self, means: Tensor) -> Tensor:  # (n, D)
+        if not self.n_classes:
+            return means if self.y_shape else means[:, 0]
+        if self.n_classes == 2:
+            means = torch.cat([1 - means, means], 1)
+        clipped = torch.clamp(means, CLOSED_FORM.min_probability, 1.0)
+        return clipped / clipped.sum(1, keepdim=True)
+
+
+def _hat_nodes(features: FeatureMap) -> NDArray[np.float64]:
+    """Where each hat function begins, peaks and ends, shape (3, h)."""
+    nodes = []
+    for j in dict.fromkeys(features.hat_input.tolist()):
+        knots = np.sort(features.hat_knot[features.hat_input == j])
+        each = np.concatenate([[features.low[j]], knots, [features.high[j]]])
+        nodes.append(np.stack([each[:-2], each[1:-1], each[2:]]))
+    return np.concatenate(nodes, 1) if nodes else np.empty((3, 0))
+
+
 def export_onnx(
     models: LocalModels,
     input_shape: tuple[int, ...],
@@ -86,15 +160,29 @@ def export_onnx(
 
     `facts` are stored in the metadata of each file.
     """
-    if not isinstance(models, NetworkModels):
+    predictions: ExportedModels | ExportedMeans
+    # The default networks use double precision, modules from a factory single precision.
+    dtype = torch.float64
+    if isinstance(models, ClosedFormModels):
+        if getattr(models, "boosted", None) is not None:
+            raise ValueError(
+                "export_onnx cannot write boosted trees; use save, which keeps them, or fit with "
+                "local_model='smooth'."
+            )
+        predictions = ExportedMeans(models, y_shape)
+    elif isinstance(models, NetworkModels):
+        predictions = ExportedModels(models, () if models.is_classifier else y_shape)
+        dtype = torch.float32 if models.x_scaling is None else torch.float64
+    else:
         kind = type(models.models[0]).__name__
         raise ValueError(
             f"export_onnx needs networks, but the local models are scikit-learn's {kind}; use save,"
             " which keeps them."
         )
     onnx = _import_onnx()
-    shape = () if models.is_classifier else y_shape
-    graph = onnx.utils.Extractor(onnx.load_from_string(_trace(models, input_shape, shape)))
+    example = torch.zeros(2, *input_shape, dtype=dtype)
+    traced = _trace(predictions.cpu().eval(), example, len(models.models))
+    graph = onnx.utils.Extractor(onnx.load_from_string(traced))
     files = {}
     for name in _names(len(models.models)):
         piece = graph.extract_model([INPUT], [name])
@@ -121,14 +209,8 @@ def _import_onnx() -> Any:
     return onnx
 
 
-def _trace(
-    networks: NetworkModels, input_shape: tuple[int, ...], y_shape: tuple[int, ...]
-) -> bytes:
+def _trace(predictions: nn.Module, example: Tensor, n_contexts: int) -> bytes:
     """The graph of all predictions, for any number of rows."""
-    predictions = ExportedModels(networks, y_shape).cpu().eval()
-    # The default networks use double precision, modules from a factory single precision.
-    dtype = torch.float32 if networks.x_scaling is None else torch.float64
-    example = torch.zeros(2, *input_shape, dtype=dtype)
     with _quietly():
         program = torch.onnx.export(
             predictions,
@@ -136,7 +218,7 @@ def _trace(
             dynamo=True,
             dynamic_shapes={INPUT: {0: torch.export.Dim("n")}},
             input_names=[INPUT],
-            output_names=_names(len(networks.models)),
+            output_names=_names(n_contexts),
             verbose=False,
         )
     assert program is not None

@@ -121,19 +121,10 @@ def _check_group_effects(parameters: Parameters) -> None:
             f"{', '.join(map(repr, known))}."
         )
     is_closed_form = choose_engine(parameters.local_model) == "closed_form"
-    if (
-        is_closed_form
-        and parameters.n_contexts == "auto"
-        and get_tags(parameters).estimator_type == "classifier"
-    ):
-        raise ValueError(
-            f"n_contexts='auto' is not available for local_model={parameters.local_model!r} in "
-            "classification yet; give the number of contexts, 1 for a mixed model."
-        )
     if parameters.group_effects in ("intercept", "slopes") and not is_closed_form:
         raise ValueError(
-            f"group_effects={parameters.group_effects!r}, but only local_model='linear' and "
-            "local_model='smooth' have group effects; choose one of these, or group_effects=None."
+            f"group_effects={parameters.group_effects!r}, but only local_model='linear', 'smooth' "
+            "and 'boosting' have group effects; choose one of these, or group_effects=None."
         )
 
 

@@ -99,6 +99,7 @@ def choose_structure(
     n_contexts: int | None,
     may_have_effects: bool,
     rng: np.random.Generator,
+    has_equal_noise: bool = False,
 ) -> Structure:
     """Compare candidates and choose one.
 
@@ -117,16 +118,24 @@ def choose_structure(
         Whether groups may deviate from their context.
     rng
         Generator of starts and folds.
+    has_equal_noise
+        Whether all groups are known to be equally noisy, as working responses of classes are.
     """
     m, max_groups = len(moments.sizes), settings.STRUCTURE.max_groups
     if m <= max_groups:
-        return _Comparison(moments, means, is_shrunk, may_have_effects, rng).choose(n_contexts)
+        how = is_shrunk, may_have_effects, rng, has_equal_noise
+        return _Comparison(moments, means, *how).choose(n_contexts)
     compared = np.sort(rng.permutation(m)[:max_groups])
     part = moments.take(compared)
-    found = _Comparison(part, means, is_shrunk, may_have_effects, rng).choose(n_contexts)
-    posterior = np.zeros((found.chosen.n_contexts, m))
-    posterior[:, compared] = found.chosen.posterior
-    return replace(found, chosen=replace(found.chosen, posterior=posterior))
+    how = is_shrunk, may_have_effects, rng, has_equal_noise
+    found = _Comparison(part, means, *how).choose(n_contexts)
+
+    def spread(candidate: Candidate) -> Candidate:
+        posterior = np.zeros((candidate.n_contexts, m))
+        posterior[:, compared] = candidate.posterior
+        return replace(candidate, posterior=posterior)
+
+    return Structure(spread(found.chosen), [spread(each) for each in found.candidates])
 
 
 class _Comparison:
@@ -139,11 +148,12 @@ class _Comparison:
         is_shrunk: NDArray[np.bool_],
         may_have_effects: bool,
         rng: np.random.Generator,
+        has_equal_noise: bool = False,
     ) -> None:
         limits = settings.STRUCTURE
         self.rng, self.may_have_effects, self.m = rng, may_have_effects, len(moments.sizes)
         columns = means[0].columns if len(means[0].columns) else np.array([0])
-        noise = _relative_noise(moments, means, columns)
+        noise = np.ones(self.m) if has_equal_noise else _relative_noise(moments, means, columns)
         self.own = scale_to_equal_noise(moments, noise)
         self.shared = scale_to_equal_noise(moments.reduced(columns, _stack(means)), noise)
         smoothness = min(mean.smoothness for mean in means)

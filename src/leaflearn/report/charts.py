@@ -26,6 +26,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
+from leaflearn.diagnostics.group_map import GroupMap
 from leaflearn.report.column_curves import ColumnCurve
 from leaflearn.report.formatting import show_day
 from leaflearn.report.rendering import isolate
@@ -45,6 +46,7 @@ MAX_POINTS = 300  # of a curve over epochs
 MAX_MARKED = 12  # values of a curve with a mark at each
 LONGEST_LABEL = 22  # characters beside an axis
 MIN_EPOCHS = 3  # for a curve over epochs
+MAX_MAPPED = 1000  # groups in a map
 INK, SOFT, LINE = "#000001", "#000002", "#000003"  # placeholders for colors of the page
 STYLE: Any = {
     "font.size": 11.5,
@@ -153,6 +155,47 @@ def draw_categories(curve: ColumnCurve, predicted: str) -> Figure:
 
 
 @_with_page_style
+def draw_groups(drawn: GroupMap, x_label: str, y_label: str) -> Figure:
+    """Groups as points and contexts as clouds; without slopes, groups in order beside bands.
+
+    Examples
+    --------
+    >>> cloud = np.eye(2)[None]
+    >>> drawn = GroupMap(np.zeros((3, 2)), np.zeros(3, int), np.zeros((1, 2)), cloud, 0, 0)
+    >>> figure = draw_groups(drawn, "mean effect", "slope along dose")
+    >>> len(figure.axes[0].lines), len(figure.axes[0].patches)
+    (1, 1)
+    """
+    figure, axes = _begin(x_label, y_label, height=3.8)
+    order = np.argsort(drawn.points[:, 0], kind="stable")
+    rank = np.empty(len(order))
+    rank[order] = np.arange(1, len(order) + 1)
+    is_drawn = np.zeros(len(order), dtype=bool)
+    is_drawn[np.random.default_rng(0).permutation(len(order))[:MAX_MAPPED]] = True
+    for k in np.unique(drawn.contexts):
+        color, mark = color_of_context(min(int(k), len(DASHES))), MARKS[int(k) % len(MARKS)]
+        mine = (drawn.contexts == k) & is_drawn
+        height = drawn.points[:, 1] if drawn.has_slopes else rank
+        if drawn.has_slopes:
+            axes.fill(*drawn.ellipse(int(k)).T, color=color, alpha=0.13, linewidth=0)
+        else:
+            center, spread = drawn.centers[k, 0], 1.96 * np.sqrt(drawn.covariances[k, 0, 0])
+            axes.axvspan(center - spread, center + spread, color=color, alpha=0.13, linewidth=0)
+        axes.plot(
+            drawn.points[mine, 0],
+            height[mine],
+            color=color,
+            marker=mark,
+            markersize=5,
+            markeredgewidth=0,
+            alpha=0.75,
+            linestyle="none",
+        )
+    axes.xaxis.set_major_locator(MaxNLocator(6))
+    return figure
+
+
+@_with_page_style
 def draw_history(history: Mapping[str, NDArray[Any]], column: str, label: str) -> Figure:
     """The loss over the epochs, or the share of the groups in each context.
 
@@ -214,25 +257,38 @@ def draw_selection(selection: Mapping[str, NDArray[Any]], n_contexts: int) -> Fi
     >>> len(draw_selection(selection, 2).axes[0].lines)
     2
     """
-    figure, axes = _begin("number of contexts", "error on held-out rows")
-    axes.plot(selection["n_contexts"], selection["held_out"], color=INK, marker="o", markersize=6)
-    here = selection["n_contexts"] == n_contexts
+    figure = _draw_choice(selection["n_contexts"], selection["held_out"], n_contexts)
+    figure.axes[0].set(ylabel="error on held-out rows", ylim=(0, None))
+    return figure
+
+
+@_with_page_style
+def draw_criterion(numbers: NDArray[Any], criterion: NDArray[Any], n_contexts: int) -> Figure:
+    """The information criterion of each number of contexts, with a ring around the selected one.
+
+    Examples
+    --------
+    >>> len(draw_criterion(np.array([1, 2]), np.array([-5.0, -9.0]), 2).axes[0].lines)
+    2
+    """
+    figure = _draw_choice(numbers, criterion, n_contexts)
+    figure.axes[0].set(ylabel="criterion (lower is better)")
+    return figure
+
+
+def _draw_choice(numbers: NDArray[Any], values: NDArray[Any], n_contexts: int) -> Figure:
+    figure, axes = _begin("number of contexts", "")
+    axes.plot(numbers, values, color=INK, marker="o", markersize=6)
+    here = numbers == n_contexts
     ring: dict[str, Any] = {
         "markersize": 16,
         "markerfacecolor": "none",
         "markeredgecolor": color_of_context(0),
         "markeredgewidth": 2.5,
     }
-    axes.plot(
-        selection["n_contexts"][here],
-        selection["held_out"][here],
-        marker="o",
-        linestyle="none",
-        **ring,
-    )
-    axes.set_ylim(bottom=0)
+    axes.plot(numbers[here], values[here], marker="o", linestyle="none", **ring)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.margins(x=0.08)
+    axes.margins(x=0.08, y=0.12)
     return figure
 
 

@@ -7,11 +7,15 @@ buffer of a fitted estimator are enough.
 
 Contexts that differ by a constant do not differ along a column. Therefore each curve is centered
 before the difference is measured.
+
+Curves of contexts also differ because each is fitted to noisy rows. A difference is clear if rows
+are explained better by the curve of their own context than by the mean curve of all contexts, by
+more than the groups vary in that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -20,6 +24,7 @@ from numpy.typing import NDArray
 
 from leaflearn.report import settings
 from leaflearn.report.formatting import show_day, show_number, show_share
+from leaflearn.report.training_rows import LabelledRows
 from leaflearn.tabular.column_kinds import Column, read_texts
 from leaflearn.tabular.preparation import Preparation
 from leaflearn.tabular.table_model import TableModel
@@ -50,6 +55,8 @@ class ColumnCurve:
         The index of that label; -1 for quantities.
     difference
         How far the contexts differ along the column, in the unit of the predictions.
+    is_clear
+        Whether the difference exceeds its noise; always for a single context.
 
     Examples
     --------
@@ -66,6 +73,7 @@ class ColumnCurve:
     means: Floats
     label: int
     difference: float
+    is_clear: bool = True
 
     def shape(self, place: int) -> str:
         """What the predictions of one context do along the column: a verb."""
@@ -135,7 +143,13 @@ def predict_sample(model: TableModel, X: NDArray[Any]) -> Floats:
     return predict_drawn(model, X[chosen])
 
 
-def find_curves(model: TableModel, X: NDArray[Any], rows: Any = None) -> list[ColumnCurve]:
+def find_curves(
+    model: TableModel,
+    X: NDArray[Any],
+    rows: Any = None,
+    labelled: LabelledRows | None = None,
+    left_out: Collection[str] = (),
+) -> list[ColumnCurve]:
     """A curve for every column that has one, the columns on which contexts differ most first.
 
     Parameters
@@ -146,6 +160,10 @@ def find_curves(model: TableModel, X: NDArray[Any], rows: Any = None) -> list[Co
         Features of rows to put the values into, (N, F).
     rows
         The table that they come from, if available: it has the names of rare values.
+    labelled
+        Rows on which the noise of the differences is measured; None measures none.
+    left_out
+        Columns without curves, such as those that are constant within groups.
 
     Examples
     --------
@@ -164,17 +182,67 @@ def find_curves(model: TableModel, X: NDArray[Any], rows: Any = None) -> list[Co
         column
         for column in prepare.columns
         if column.kind in ("number", "date", "category")
-        and column.name in set(prepare.feature_columns)
+        and column.name in set(prepare.feature_columns) - set(left_out)
     ]
     n_rows = limits.max_curve_predictions // (limits.n_values * max(1, len(columns)))
     n_rows = int(np.clip(n_rows, limits.min_curve_rows, limits.max_curve_rows))
     sample = X[np.random.default_rng(0).permutation(len(X))[:n_rows]]
-    curves = (_find_curve(model, column, X, sample, rows) for column in columns)
-    return sorted(curves, key=lambda curve: -curve.difference)
+    check = None if labelled is None or len(find_drawn(model)) < 2 else _Check.of(model, labelled)
+    curves = [_find_curve(model, column, X, sample, rows, check) for column in columns]
+    return sorted(curves, key=lambda curve: (not curve.is_clear, -curve.difference))
+
+
+@dataclass(frozen=True, eq=False)
+class _Check:
+    """Rows of drawn contexts, and how far each is from the prediction of its context."""
+
+    X: NDArray[Any]
+    context: NDArray[np.intp]  # place of the row's context among the drawn ones    (N,)
+    group: NDArray[np.intp]
+    residual: Floats  #                                                             (N, D)
+
+    @classmethod
+    def of(cls, model: TableModel, labelled: LabelledRows) -> _Check:
+        drawn, context = find_drawn(model), model.estimator_.contexts_[labelled.group]
+        rng = np.random.default_rng(0)
+        chosen = rng.permutation(np.flatnonzero(np.isin(context, drawn)))
+        chosen = np.sort(chosen[: settings.REPORT.max_example_rows])
+        place = np.searchsorted(drawn, context[chosen])
+        X, y = labelled.X[chosen], labelled.y[chosen]
+        own = predict_drawn(model, X)[np.arange(len(chosen)), place]  #             (N, D)
+        target = np.eye(own.shape[1])[y.astype(int)] if model.target_.is_label else y[:, None]
+        return cls(X, place, labelled.group[chosen], target - own)
+
+    def is_clear(self, means: Floats, share: Floats, at: Floats, output: int) -> bool:
+        """Whether own curves explain rows better than the mean curve of all contexts.
+
+        Parameters
+        ----------
+        means, share
+            Curves of the contexts (G, K), and the shares of their values (G,).
+        at
+            Weight of each value of the curve in each row, (N, G).
+        output
+            The target or label that the curves predict.
+        """
+        curves = means - (share / share.sum()) @ means
+        own = curves - curves.mean(1, keepdims=True)  #                             (G, K)
+        shift = (at * own.T[self.context]).sum(1)  # from the mean curve to one's own
+        gain = 2 * self.residual[:, output] * shift + np.square(shift)
+        by_group = np.bincount(self.group, gain)[np.unique(self.group)]
+        if len(by_group) < 2:
+            return True
+        error = by_group.std(ddof=1) * np.sqrt(len(by_group))
+        return bool(by_group.sum() > settings.REPORT.min_standard_errors * error)
 
 
 def _find_curve(
-    model: TableModel, column: Column, X: NDArray[Any], sample: NDArray[Any], rows: Any
+    model: TableModel,
+    column: Column,
+    X: NDArray[Any],
+    sample: NDArray[Any],
+    rows: Any,
+    check: _Check | None,
 ) -> ColumnCurve:
     prepare = cast(Preparation, model.preparation_)
     own = np.array([i for i, name in enumerate(prepare.feature_columns) if name == column.name])
@@ -195,6 +263,14 @@ def _find_curve(
     difference = measure_difference(means, share)
     # The probabilities of two labels are complementary, so the second one is enough.
     output = 1 if len(difference) == 2 else int(difference.argmax())
+    is_clear = True
+    if check is not None:
+        at = (
+            _weigh_numbers(check.X[:, value_at[0]], features[:, own == value_at[0]][:, 0])
+            if value_at
+            else _weigh_categories(check.X[:, own], len(features))
+        )
+        is_clear = check.is_clear(means[:, :, output], share, at, output)
     return ColumnCurve(
         column.name,
         column.kind if value_at else "category",
@@ -203,7 +279,19 @@ def _find_curve(
         means[:, :, output],
         output if model.target_.is_label else -1,
         float(difference[output]),
+        is_clear,
     )
+
+
+def _weigh_numbers(values: Floats, grid: Floats) -> Floats:
+    """Weights of the places of a grid that interpolate at some values, (N, G)."""
+    return np.stack([np.interp(values, grid, hat) for hat in np.eye(len(grid))], 1)
+
+
+def _weigh_categories(indicators: Floats, n_values: int) -> Floats:
+    """Which value of a category each row has; rows without an indicator have the last, (N, G)."""
+    number = np.where(indicators.sum(1) > 0, indicators.argmax(1), n_values - 1)
+    return np.eye(n_values)[number]
 
 
 def measure_difference(means: Floats, share: Floats) -> Floats:

@@ -51,12 +51,13 @@ def describe_contexts(
     [{'context': 0, 'n': '2', 'share': 1.0, 'percent': '100\\xa0%', 'rows': '15', 'sure': '2 of 2'}]
     """
     n_contexts, drawn = model.estimator_.n_contexts_, find_drawn(model)
+    clear = [curve for curve in curves if curve.is_clear]
     means = None if X is None else predict_sample(model, X).mean(0)  #             (K, D)
     cards = []
     for place, context in enumerate(drawn if len(drawn) > 1 else ()):
         sentences = [
             *([] if means is None else [_describe_mean(model, means[place])]),
-            *(describe_along(model, curve, place) for curve in curves[:MAX_COLUMNS]),
+            *(describe_along(model, curve, place) for curve in clear[:MAX_COLUMNS]),
         ]
         members = _name_members(model, context)
         cards.append({"context": int(context), "sentences": sentences, "members": members})

@@ -90,7 +90,8 @@ def describe_disagreement(
         "charts": [
             _describe_chart(model, curve, number)
             for number, curve in enumerate(curves[:MAX_CHARTS])
-            if curve.difference >= settings.REPORT.worth_drawing * curves[0].difference
+            if curve.is_clear
+            and curve.difference >= settings.REPORT.worth_drawing * curves[0].difference
         ],
         "ranking": _rank_columns(model, curves) if curves else None,
         "examples": _describe_examples(model, examples, columns) if examples else None,
@@ -156,6 +157,10 @@ def _introduce(model: TableModel, curves: Sequence[ColumnCurve], n_drawn: int) -
         )
     more = model.estimator_.n_contexts_ - n_drawn
     rest = f" The charts show the {n_drawn} most used contexts." if more > 0 else ""
+    if not curves[0].is_clear:
+        return (
+            "Along no single column do the contexts differ by more than the noise of their curves."
+        )
     first = isolate(curves[0].column)
     return f"The charts show the columns on which the contexts differ most, {first} first.{rest}"
 
@@ -168,6 +173,8 @@ def _explain_no_curves(model: TableModel) -> str:
             "The model stores none of its training rows. Write this page with the training table "
             "to see where the contexts differ."
         )
+    if any(column.kind in ("number", "date", "category") for column in model.preparation_.columns):
+        return "All columns are constant within groups, so no curve can be drawn within a group."
     return "All columns are free text, along which no curve can be drawn."
 
 
@@ -254,7 +261,7 @@ def _rank_columns(model: TableModel, curves: Sequence[ColumnCurve]) -> dict[str,
             "column": isolate(curve.column, 60),
             "kind": curve.kind,
             "share": curve.difference / largest,
-            "difference": _show_difference(curve),
+            "difference": _show_difference(curve) + ("" if curve.is_clear else " (noise)"),
         }
         for curve in curves[:MAX_LISTED]
     ]

@@ -25,11 +25,17 @@ from leaflearn.tabular.table_model import TableModel
 
 MAX_NAMES = 5
 MAX_NAMED_CONTEXTS, MAX_NAMED_GROUPS = 3, 12  # in the first paragraphs
+MAX_REASONS = 2
 LONGEST_CODE = 2000  # characters that are shown
 
 
 def describe_findings(
-    model: TableModel, n_notices: int, difference: Sequence[str], advice: Advice
+    model: TableModel,
+    n_notices: int,
+    difference: Sequence[str],
+    advice: Advice,
+    reasons: Sequence[str] = (),
+    groups_differ: str = "",
 ) -> dict[str, Any]:
     """The values of `findings.html`.
 
@@ -43,6 +49,10 @@ def describe_findings(
         Sentences on where the contexts differ.
     advice
         Code to use the model.
+    reasons
+        Sentences on columns that are associated with how the groups differ.
+    groups_differ
+        A sentence on whether groups differ in kind or by degree, for models with group effects.
 
     Examples
     --------
@@ -67,6 +77,8 @@ def describe_findings(
         "headline": headline,
         "summary": summary,
         "difference": difference,
+        "groups_differ": groups_differ,
+        "reasons": list(reasons[:MAX_REASONS]),
         "minorities": _name_minorities(model),
         "figures": _list_figures(model),
         "gain": describe_gain(errors) if errors is not None and several else None,
@@ -163,6 +175,9 @@ def _list_figures(model: TableModel) -> list[dict[str, str]]:
         figures.append(_describe_error(term, errors, errors.one_model, pooled))
         if estimator.n_contexts_ > 1:
             term = "Error with the contexts"
+            figures.append(_describe_error(term, errors, errors.contexts, contexts))
+        elif estimator.fitted_state_.effects is not None:
+            term = "Error with group effects"
             figures.append(_describe_error(term, errors, errors.contexts, contexts))
     return figures
 

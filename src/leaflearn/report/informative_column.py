@@ -19,7 +19,8 @@ from leaflearn.report.column_curves import (
     predict_sample,
 )
 from leaflearn.report.formatting import enumerate_names, show_at_scale
-from leaflearn.report.training_rows import find_background
+from leaflearn.report.group_columns import find_constant_columns
+from leaflearn.report.training_rows import find_background, find_labelled_rows
 from leaflearn.tabular.preparation import Preparation
 from leaflearn.tabular.table_model import TableModel
 
@@ -49,7 +50,10 @@ def describe_difference_without_table(model: TableModel, quote: Quote) -> list[s
     X = find_background(model, None) if isinstance(model.preparation_, Preparation) else None
     if X is None or len(find_drawn(model)) < 2:
         return []
-    return describe_difference(model, find_curves(model, X), X, quote)
+    stored = model.estimator_.replay_buffer_
+    left_out = find_constant_columns(model, X, None if stored is None else stored.group)
+    curves = find_curves(model, X, None, find_labelled_rows(model, None), left_out)
+    return describe_difference(model, curves, X, quote)
 
 
 def describe_difference(
@@ -75,24 +79,25 @@ def describe_difference(
     >>> describe_difference(model, [], None, repr)
     []
     """
-    if len(find_drawn(model)) < 2 or not curves or X is None:
+    if len(find_drawn(model)) < 2 or X is None:
         return []
-    first, thresholds = curves[0], settings.REPORT
+    curves, thresholds = [curve for curve in curves if curve.is_clear], settings.REPORT
     predicted = predict_sample(model, X)  #                                       (n, K, D)
     offset, explained = _decompose(predicted, curves)
-    if offset > thresholds.constant_offset * first.difference:
+    largest = curves[0].difference if curves else 0.0
+    if offset > thresholds.constant_offset * largest and explained >= thresholds.min_explained:
         return [
             "The contexts differ by about the same amount everywhere, regardless of the columns.",
             _describe_offset(model, predicted.mean(0), quote),
         ]
-    if explained < thresholds.min_explained:
+    if explained < thresholds.min_explained or not curves:
         columns = cast(Preparation, model.preparation_).columns
         has_text = any(column.kind == "text" for column in columns)
         return [
             "The contexts do not differ in a single column, but in how columns act together"
             f"{', or in free text' if has_text else ''}."
         ]
-    least = thresholds.as_informative * first.difference
+    first, least = curves[0], thresholds.as_informative * largest
     alike = [curve.column for curve in curves if curve.difference >= least]
     where = (
         f"in more than one column, about equally in {_list_columns(alike, quote)}"

@@ -9,6 +9,7 @@ import numpy as np
 
 from leaflearn.report.charts import (
     MIN_EPOCHS,
+    draw_criterion,
     draw_history,
     draw_selection,
     draw_starts,
@@ -53,7 +54,11 @@ def describe_learning(model: TableModel) -> dict[str, Any]:
     several = estimator.n_contexts_ > 1
     return {
         "local_model": isolate(model.local_model_),
-        "init": estimator.init_,
+        "init": (
+            f"The number of contexts: {estimator.init_}."
+            if "has_effects" in getattr(estimator, "selection_", {})
+            else f"Where the search began: {estimator.init_}."
+        ),
         "rounds": f"It took {count(n, 'round')}; the final loss is {last}.",
         "n_in_key": min(estimator.n_contexts_, MAX_DRAWN) if several else 0,
         "loss": _chart_loss(history) if has_curves else None,
@@ -84,6 +89,8 @@ def describe_n_contexts(model: TableModel) -> dict[str, Any]:
     )
     if len(selection.get("n_contexts", ())) < 2:
         return {"how": f"{how} No other number was tried.", "svg": None}
+    if "bic" in selection and "held_out" not in selection:
+        return _describe_densities(model, how)
     if not is_given:
         how += " It is the smallest number that no larger one clearly improves on."
     of_items = "mean answers to the items" in estimator.init_
@@ -107,6 +114,39 @@ def describe_n_contexts(model: TableModel) -> dict[str, Any]:
                 *(show_number(float(selection[column][i])) for column in columns),
             ]
             for i, n in enumerate(selection["n_contexts"])
+        ],
+    }
+
+
+def _describe_densities(model: TableModel, how: str) -> dict[str, Any]:
+    """The comparison of models with group effects, by the density of whole groups."""
+    selection, selected = model.estimator_.selection_, model.estimator_.n_contexts_
+    bic = np.asarray(selection["bic"])
+    numbers = np.unique(selection["n_contexts"])
+    best = np.array([bic[selection["n_contexts"] == n].min() for n in numbers])
+    shown = ", ".join(f"{n}: {show_number(float(b))}" for n, b in zip(numbers, best, strict=True))
+    heading = "Bayesian information criterion by number of contexts"
+    description = f"The lowest criterion for each number of contexts: {shown}."
+    chart = draw_criterion(numbers, best, selected)
+    is_drawn = len(numbers) > 1
+    return {
+        "how": (
+            f"{how} Candidates are compared by the density of whole groups, with the group effects "
+            "integrated out. The number with the lowest Bayesian information criterion is chosen, "
+            "if the density of held-out groups rises too; in case of doubt, the smaller one."
+        ),
+        "heading": heading,
+        "svg": to_inline_svg(chart, "selection", heading, description) if is_drawn else None,
+        "head": ["contexts", "group effects", "mean functions", "BIC", "held-out log density"],
+        "rows": [
+            [
+                f"{n}{' (selected)' if n == selected and b == best[numbers == n][0] else ''}",
+                "yes" if selection["has_effects"][i] else "no",
+                "own" if selection["has_own_means"][i] else "shared",
+                show_number(float(b)),
+                show_number(float(selection["log_density"][i])),
+            ]
+            for i, (n, b) in enumerate(zip(selection["n_contexts"], bic, strict=True))
         ],
     }
 

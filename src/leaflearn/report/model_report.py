@@ -26,13 +26,21 @@ from leaflearn.report.disagreement import (
     find_image_examples,
 )
 from leaflearn.report.findings import describe_findings
+from leaflearn.report.group_columns import (
+    describe_association,
+    describe_group_columns,
+    find_associations,
+    find_constant_columns,
+    find_group_columns,
+)
 from leaflearn.report.groups import describe_groups
 from leaflearn.report.informative_column import describe_difference
+from leaflearn.report.kind_or_degree import describe_kind_or_degree
 from leaflearn.report.learning import describe_learning, describe_n_contexts
 from leaflearn.report.notices import collect_notices
 from leaflearn.report.origin import Origin, describe_origin
 from leaflearn.report.rendering import isolate, render
-from leaflearn.report.training_rows import find_background, read_training_rows
+from leaflearn.report.training_rows import find_background, find_labelled_rows, read_training_rows
 from leaflearn.tabular.preparation import Preparation
 from leaflearn.tabular.table_model import TableModel
 
@@ -114,7 +122,16 @@ def render_report(
     on_stage("comparing the contexts")
     X = find_background(model, rows)
     table = None if rows is None else rows.frame
-    curves = find_curves(model, X, table) if X is not None and has_columns else []
+    labelled = find_labelled_rows(model, rows) if has_columns else None
+    several = len(find_drawn(model)) > 1
+    left_out: frozenset[str] = frozenset()
+    if labelled is not None and several:
+        left_out = find_constant_columns(model, labelled.X, labelled.group)
+    curves = []
+    if X is not None and has_columns:
+        curves = find_curves(model, X, table, labelled, left_out)
+    own = find_group_columns(model, rows) if rows is not None else []
+    associations = find_associations(model, own, X)
     columns = _select_columns(model, [curve.column for curve in curves]) if has_columns else []
     if has_columns:
         examples = [] if rows is None else find_examples(model, rows, columns)
@@ -123,14 +140,19 @@ def render_report(
     on_stage("drawing the charts")
     notices = collect_notices(model, rows, advice)
     difference = describe_difference(model, curves, X, isolate)
-    several = len(find_drawn(model)) > 1
     disagreement = "Where the contexts disagree" if several else "What the prediction depends on"
+    reasons = [describe_association(model, found) for found in associations if found.is_significant]
+    kind_or_degree = describe_kind_or_degree(model, X) if has_columns else None
+    groups_differ = "" if kind_or_degree is None else kind_or_degree["sentence"]
     sections = (
         ("found", "What was found", "findings.html",
-         describe_findings(model, len(notices), difference, advice)),
+         describe_findings(model, len(notices), difference, advice, reasons, groups_differ)),
+        ("kind-or-degree", "Kind or degree", "kind_or_degree.html", kind_or_degree),
         ("contexts", "The contexts", "contexts.html", describe_contexts(model, curves, X)),
         ("disagreement", disagreement, "disagreement.html",
          describe_disagreement(model, curves, examples, columns)),
+        ("group-columns", "What groups have in common", "group_columns.html",
+         describe_group_columns(model, own, associations, X)),
         ("groups", "The groups", "groups.html", describe_groups(model)),
         ("learning", "How it was fitted", "learning.html", describe_learning(model)),
         ("selection", "How many contexts", "selection.html", describe_n_contexts(model)),
@@ -146,6 +168,7 @@ def render_report(
         sections=[
             (identifier, heading, Markup(render(template, **values)))
             for identifier, heading, template, values in sections
+            if values is not None
         ],
         style=Markup(style),
         script=Markup(script),

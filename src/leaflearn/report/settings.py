@@ -51,6 +51,14 @@ class ReportSettings:
         Rows among which examples are searched.
     many_values
         A category with more values than this holds items, which are compared one by one.
+    min_share_of_large_groups
+        Columns can be constant within groups only if this share of the groups has several rows.
+    max_values_per_group
+        A category with more values than this per group names the groups, and is not tested.
+    min_standard_errors
+        A curve is drawn if the contexts' own curves explain rows better than a shared curve,
+        by this many standard errors over the groups. For a curve with p free parameters that is
+        fitted to noise, the number is about half the root of p, so 2 allows for flexible models.
 
     Examples
     --------
@@ -77,6 +85,9 @@ class ReportSettings:
     max_mean_rows: int = 500
     max_example_rows: int = 5000
     many_values: int = 25
+    min_share_of_large_groups: float = 0.5
+    max_values_per_group: float = 0.5
+    min_standard_errors: float = 2.0
 
 
 REPORT = ReportSettings()

@@ -93,6 +93,59 @@ def find_background(model: TableModel, rows: TrainingRows | None) -> NDArray[Any
     return None if stored is None else np.asarray(stored.X)
 
 
+@dataclass(frozen=True, eq=False)
+class LabelledRows:
+    """Some rows with their targets and groups, from the table or from the replay buffer.
+
+    Parameters
+    ----------
+    X
+        Features, (N, F).
+    y
+        Quantities, or the numbers of labels, (N,).
+    group
+        The number of each row's group among the groups of the model, (N,).
+
+    Examples
+    --------
+    >>> LabelledRows(np.ones((1, 1)), np.ones(1), np.zeros(1, dtype=int)).X.shape
+    (1, 1)
+    """
+
+    X: NDArray[Any]
+    y: NDArray[Any]
+    group: NDArray[np.intp]
+
+
+def find_labelled_rows(model: TableModel, rows: TrainingRows | None) -> LabelledRows | None:
+    """The rows of the table whose groups are in the model, or else those of the replay buffer.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> estimator = SimpleNamespace(replay_buffer_=None)
+    >>> find_labelled_rows(SimpleNamespace(estimator_=estimator, preparation_=None), None)
+    """
+    estimator = model.estimator_
+    if rows is not None and isinstance(model.preparation_, Preparation):
+        order = np.argsort(estimator.groups_, kind="stable")
+        place = np.searchsorted(estimator.groups_[order], rows.groups)
+        number = order[np.minimum(place, len(order) - 1)]
+        is_known = estimator.groups_[number] == rows.groups
+        y = rows.y
+        if model.target_.is_label:
+            is_known = is_known & np.isin(y, estimator.classes_)
+            y = np.minimum(np.searchsorted(estimator.classes_, y), len(estimator.classes_) - 1)
+        if not is_known.any():
+            return None
+        return LabelledRows(rows.X[is_known], y[is_known], number[is_known])
+    stored = estimator.replay_buffer_
+    if stored is None:
+        return None
+    y = np.asarray(stored.y)
+    return LabelledRows(np.asarray(stored.X), y.reshape(len(y), -1)[:, 0], stored.group)
+
+
 def _is_training_data(
     model: TableModel, X: NDArray[Any], y: NDArray[Any], groups: NDArray[Any]
 ) -> bool:

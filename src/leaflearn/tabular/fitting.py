@@ -89,7 +89,9 @@ def fit_table(
     X = read_features(preparation, local_model, rows[columns], options.images, what)
     warn_about_groups(options.group, len(known), len(rows))
     on_stage("looking for contexts")
-    estimator = _make_estimator(options, target, local_model, _has_items(preparation), callbacks)
+    has_effects = isinstance(preparation, Preparation) and _can_have_effects(np.bincount(group))
+    value = make_named(local_model, target.is_label, _has_items(preparation), has_effects)
+    estimator = _make_estimator(options, target, value, callbacks)
     X, preparation = _fit_estimator(estimator, options, preparation, X, y, names, group, rows)
     estimator.set_params(callbacks=None)  # they belong to this run
     on_stage("comparing with a pooled model")
@@ -157,16 +159,20 @@ def _has_items(preparation: Preparation | ImageFiles) -> bool:
     return isinstance(preparation, Preparation) and bool(preparation.is_item.any())
 
 
+def _can_have_effects(sizes: Rows) -> bool:
+    """Whether effects of groups of these sizes (m,) can be told from noise and from contexts."""
+    return len(sizes) >= settings.TABLES.min_effect_groups and int(sizes.max()) > 1
+
+
 def _make_estimator(
     options: TableModel,
     target: Target,
-    local_model: str,
-    of_items: bool,
+    local_model: Any,
     callbacks: Sequence[Callback],
 ) -> LeafClassifier | LeafRegressor:
     return (LeafClassifier if target.is_label else LeafRegressor)(
         options.contexts,
-        local_model=make_named(local_model, target.is_label, of_items),
+        local_model=local_model,
         random_state=options.random_state,
         callbacks=list(callbacks) or None,
     )
@@ -223,9 +229,9 @@ def _recommend_linear_model(
     seed: int,
 ) -> None:
     """Networks overfit small tables; warn if linear models predict held-out rows better."""
-    linear = clone(estimator).set_params(
-        local_model=make_named("linear", isinstance(estimator, LeafClassifier))
-    )
+    is_classifier = isinstance(estimator, LeafClassifier)
+    value = make_named("linear", is_classifier, False, _can_have_effects(np.bincount(group)))
+    linear = clone(estimator).set_params(local_model=value)
     others = compare_with_pooled_model(linear, X, y, group, estimator.contexts_, seed)
     if (
         others is not None

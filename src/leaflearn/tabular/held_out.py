@@ -90,6 +90,9 @@ def compare_with_pooled_model(
 ) -> HeldOutErrors | None:
     """Compare a model per context with a pooled model; None if all groups are single rows.
 
+    The models of the contexts predict with group effects, if they have any; the pooled model knows
+    no groups.
+
     Parameters
     ----------
     estimator
@@ -120,10 +123,11 @@ def compare_with_pooled_model(
     quick = _make_quick(estimator, len(np.unique(group[learn])))
     pooled = _fit_and_predict(quick, X, y, group, learn, held)
     context, local = contexts[group], pooled.copy()
-    for k in np.unique(context[held]) if contexts.max() else ():
+    has_effects = choose_engine(quick.local_model) == "closed_form"
+    for k in np.unique(context[held]) if contexts.max() or has_effects else ():
         mine = held[context[held] == k]
         local[np.isin(held, mine)] = _fit_and_predict(
-            quick, X, y, group, learn[context[learn] == k], mine
+            quick, X, y, group, learn[context[learn] == k], mine, has_effects
         )
     losses = row_losses(pooled, y[held]), row_losses(local, y[held])
     return measure_errors(*losses, group[held], context[held], is_rate=y.dtype.kind != "f")
@@ -243,6 +247,7 @@ def _fit_and_predict(
     group: Rows,
     learn: Rows,
     ask: Rows,
+    with_effects: bool = False,
 ) -> NDArray[Any]:
     """Learn from some rows and predict others; a single label is predicted everywhere."""
     if not len(learn):
@@ -251,7 +256,8 @@ def _fit_and_predict(
         return np.repeat(y[learn[:1]], len(ask))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return np.asarray(clone(quick).fit(X[learn], y[learn], groups=group[learn]).predict(X[ask]))
+        fitted = clone(quick).fit(X[learn], y[learn], groups=group[learn])
+        return np.asarray(fitted.predict(X[ask], groups=group[ask] if with_effects else None))
 
 
 # ---- errors -------------------------------------------------------------------------------------

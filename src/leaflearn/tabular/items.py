@@ -39,7 +39,7 @@ from leaflearn.tabular.column_kinds import (
 )
 from leaflearn.tabular.held_out import are_better, hold_out, make_trees, row_losses
 from leaflearn.tabular.informative_columns import are_associated_with_target, is_order_informative
-from leaflearn.tabular.local_model_names import make_named
+from leaflearn.tabular.local_model_names import make_linear
 from leaflearn.tabular.preparation import Preparation
 
 ITEM_WORDS = {"id", "ids", "item", "items", "task", "tasks", "question", "questions"}
@@ -338,7 +338,7 @@ def _predict_better(
     classes, targets = (np.empty(0), y[:, None]) if is_value else np.unique(y, return_inverse=True)
     start = start_from_items(item, targets, group, n_contexts, len(classes), seed=0)
     context = (start.contexts if start.is_trusted else np.zeros_like(start.contexts))[group]
-    models = [make_named("linear", not is_value)]
+    models = [make_linear(not is_value)]
     if not is_linear:
         models.append(make_trees(not is_value, seed=0))
     losses = [

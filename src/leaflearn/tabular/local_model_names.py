@@ -12,52 +12,76 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from leaflearn.engines.engine import CLOSED_FORM_MODELS
 from leaflearn.engines.networks import convnet
 from leaflearn.tabular import settings
 
-NAMES = ("mlp", "linear", "boosting", "convnet")
+NAMES = ("mlp", "linear", "smooth", "boosting", "convnet")
 FROM_FILE = "module:"
 
 
-def make_named(name: str, is_classifier: bool, of_items: bool = False) -> Any:
+def make_named(
+    name: str, is_classifier: bool, of_items: bool = False, has_effects: bool = True
+) -> Any:
     """The value of `local_model` of an estimator for this name.
 
-    If most inputs say which item a row is about (`of_items`), linear models take them unscaled:
-    standardized, an item with few answers would be a large number, and would be overfitted.
+    Linear and smooth models of quantities have group effects, where there are enough groups for
+    them (`has_effects`). Labels and items have linear models of scikit-learn.
 
     Examples
     --------
-    >>> make_named("mlp", is_classifier=True) is None
-    True
+    >>> make_named("mlp", is_classifier=True) is None, make_named("smooth", is_classifier=False)
+    (True, 'smooth')
     >>> make_named("tree", is_classifier=True)
     Traceback (most recent call last):
     ...
-    ValueError: There is no local model called 'tree'; choose one of mlp, linear, boosting, \
-convnet, or module:PATH.py:FACTORY.
+    ValueError: There is no local model called 'tree'; choose one of mlp, linear, smooth, \
+boosting, convnet, or module:PATH.py:FACTORY.
     """
     if name.startswith(FROM_FILE):
         return load_factory(name)
-    if name == "linear":
-        if of_items:
-            strength = settings.TABLES.item_penalty_inverse
-            return (
-                LogisticRegression(C=strength, max_iter=1000)
-                if is_classifier
-                else Ridge(alpha=1 / strength)
-            )
-        return make_pipeline(
-            StandardScaler(), LogisticRegression(max_iter=1000) if is_classifier else Ridge()
-        )
-    if name == "boosting":
-        return (
-            HistGradientBoostingClassifier() if is_classifier else HistGradientBoostingRegressor()
-        )
     if name not in NAMES:
         raise ValueError(
             f"There is no local model called {name!r}; choose one of {', '.join(NAMES)}, or "
             "module:PATH.py:FACTORY."
         )
+    if name in CLOSED_FORM_MODELS and not is_classifier and not of_items and has_effects:
+        return name
+    if name == "smooth":
+        raise ValueError(
+            "The local model 'smooth' is for quantities in many groups of several rows; choose "
+            "boosting instead."
+        )
+    if name == "linear":
+        return make_linear(is_classifier, of_items)
+    if name == "boosting":
+        return (
+            HistGradientBoostingClassifier() if is_classifier else HistGradientBoostingRegressor()
+        )
     return convnet if name == "convnet" else None
+
+
+def make_linear(is_classifier: bool, of_items: bool = False) -> Any:
+    """A linear model of scikit-learn, without group effects.
+
+    If most inputs say which item a row is about (`of_items`), it takes them unscaled: standardized,
+    an item with few answers would be a large number, and would be overfitted.
+
+    Examples
+    --------
+    >>> make_linear(is_classifier=False, of_items=True)
+    Ridge(alpha=0.1)
+    """
+    if of_items:
+        strength = settings.TABLES.item_penalty_inverse
+        return (
+            LogisticRegression(C=strength, max_iter=1000)
+            if is_classifier
+            else Ridge(alpha=1 / strength)
+        )
+    return make_pipeline(
+        StandardScaler(), LogisticRegression(max_iter=1000) if is_classifier else Ridge()
+    )
 
 
 def load_factory(name: str) -> Callable[..., Any]:

@@ -96,6 +96,11 @@ class TableSettings:
         Share of tables like this one whose error lies in the interval.
     n_trees
         Number of boosted trees with which features are compared.
+    min_effect_groups
+        Linear and smooth models have group effects from this many groups on. With fewer, contexts
+        can be mistaken for slopes that differ by degree: with slopes 1 and -1, 20 rows per group
+        and noise 0.1, two contexts were found in 6, 9, 10 and 10 of 10 data sets with 10, 14, 20
+        and 30 groups.
     linear_error_ratio
         Linear models are recommended where their held-out error is below this share of the
         networks' error.
@@ -147,6 +152,7 @@ class TableSettings:
     few_interval_groups: int = 10
     interval_level: float = 0.95
     n_trees: int = 50
+    min_effect_groups: int = 20
     linear_error_ratio: float = 0.8
     more_contexts_error_ratio: float = 0.8
 

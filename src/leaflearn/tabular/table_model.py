@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from leaflearn._renamed import warn_renamed
 from leaflearn.core.training import Callback
-from leaflearn.diagnostics.required_rows import count_required_rows
+from leaflearn.diagnostics.required_rows import Sources, count_required_rows
 from leaflearn.estimators.classifier import LeafClassifier
 from leaflearn.estimators.regressor import LeafRegressor
 from leaflearn.messages import ContextNotChosen, Message, MessageError
@@ -48,9 +48,10 @@ class TableModel:
         Whether the target is a label or a quantity; "auto" treats text and few different whole
         numbers as labels.
     local_model : str, default=None
-        "mlp", "linear", "boosting", or "module:PATH.py:FACTORY"; for images also "convnet". None
-        is a network that suits the data, or a linear model if each labelled item has a feature of
-        its own.
+        "mlp", "linear", "smooth", "boosting", or "module:PATH.py:FACTORY"; for images also
+        "convnet". "linear" and "smooth" models of quantities have group effects, if there are at
+        least 20 groups. None is a network that suits the data, or a linear model if each labelled
+        item has a feature of its own.
     features : list of str, default=None
         The columns to learn from, all of which are used; by default all but the target and the
         group, without those that are not informative.
@@ -192,17 +193,9 @@ class TableModel:
         names = name_sources(rows, self.group)
         X, y = self.features_of(rows, what, images), self.target_.read(rows[self.target])
         found = self.estimator_.identify(X, y, groups=names)
-        state = self.estimator_.fitted_state_
-        more = count_required_rows(
-            state.local_models,
-            X,
-            np.searchsorted(found.groups, names),
-            found.probability,
-            found.margin,
-            found.is_new,
-            evidence_unit=state.evidence_unit,
-            is_classifier=hasattr(self.estimator_, "classes_"),
-        )
+        sources = Sources(found.probability, found.is_new, found.effects, found.products)
+        is_classifier = hasattr(self.estimator_, "classes_")
+        more = count_required_rows(self.estimator_.fitted_state_, sources, X, is_classifier)
         return pandas.DataFrame(
             {
                 "group": found.groups,

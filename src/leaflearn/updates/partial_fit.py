@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from leaflearn.core.grouped_data import GroupedData, encode_groups, find_groups, sum_by_group
+from leaflearn.core.grouped_data import GroupedData, sum_by_group
 from leaflearn.engines.fitted_state import FittedState
 from leaflearn.engines.local_models import LocalModels
 from leaflearn.engines.parameters import Parameters
@@ -26,6 +26,8 @@ from leaflearn.initialization.features import as_numbers
 from leaflearn.initialization.n_contexts import CandidateCount, is_significantly_better
 from leaflearn.initialization.start import find_start
 from leaflearn.updates import settings
+from leaflearn.updates.arrival import ContextUpdate, join_groups
+from leaflearn.updates.closed_form_groups import add_groups
 from leaflearn.updates.fine_tuning import Candidate, fine_tune, fit_new_models
 from leaflearn.updates.prune_merge import trim_rows, with_fine_tuned
 from leaflearn.updates.replay_buffer import fill_replay_buffer, stored_rows
@@ -33,14 +35,6 @@ from leaflearn.updates.replay_buffer import fill_replay_buffer, stored_rows
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
 Flags = NDArray[np.bool_]
-
-
-class ContextUpdate(NamedTuple):
-    """What `partial_fit` came to."""
-
-    state: FittedState  # contexts ordered by usage
-    groups: NDArray[Any]  # labels of all groups                                (m,)
-    data: GroupedData  # the rows that were learned from, old and new
 
 
 class _Opened(NamedTuple):
@@ -81,6 +75,8 @@ def update_contexts(
         New rows, and the labels of their groups; a known label adds rows to its group.
     """
     random_state = check_random_state(parameters.random_state)
+    if state.effects is not None:
+        return add_groups(state, groups, rows, labels, random_state)
     arrival = _receive(state, parameters, groups, rows, labels)
     state, n_known = arrival.state, arrival.state.n_contexts
     data, numbers = arrival.data.renumbered()
@@ -112,9 +108,7 @@ def _receive(
 ) -> _Arrival:
     """Number all groups, and score the new rows under the known contexts."""
     buffer = stored_rows(state)
-    unknown = labels[find_groups(labels, known) < 0]
-    groups, number = encode_groups(_join_labels(known, unknown), len(known) + len(unknown))
-    place, old = find_groups(labels, groups), number[: len(known)]
+    groups, old, place = join_groups(known, labels)
     m = len(groups)
     new_rows = replace(rows, group=place[rows.group])
     sizes = np.bincount(new_rows.group, minlength=m)
@@ -129,12 +123,6 @@ def _receive(
     # Groups that no context explains are determined again below.
     extended = replace(state, scores=scores, sizes=sizes, is_unexplained=np.zeros(m, dtype=bool))
     return _Arrival(groups, extended, data, is_known, may_be_new)
-
-
-def _join_labels(known: NDArray[Any], unknown: NDArray[Any]) -> Any:
-    if known.dtype.kind == unknown.dtype.kind != "O" or not len(unknown):
-        return np.concatenate([known, unknown if len(unknown) else unknown.astype(known.dtype)])
-    return [*known.tolist(), *unknown.tolist()]  # numpy would turn numbers beside names into text
 
 
 def _find_candidates(

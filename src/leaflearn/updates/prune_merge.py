@@ -27,6 +27,7 @@ from leaflearn.engines.fitted_state import FittedState
 from leaflearn.engines.parameters import Parameters
 from leaflearn.engines.settings import TRAINING
 from leaflearn.updates import settings
+from leaflearn.updates.closed_form_contexts import leave_out, merge_pair
 from leaflearn.updates.fine_tuning import Candidate, FineTuned, fine_tune, is_better
 from leaflearn.updates.replay_buffer import stored_rows
 
@@ -40,21 +41,29 @@ def prune(
     state = _drop_rarely_used(state, min_usage)
     random_state = check_random_state(parameters.random_state)
     while redundant and state.n_contexts > 1:
-        data, numbers = stored_rows(state).renumbered()
-        scores, each = state.scores[numbers], np.arange(state.n_contexts)
-        candidates = [
-            Candidate(
-                state.local_models.reordered(np.delete(each, k)), np.delete(scores, k, 1).argmin(1)
-            )
-            for k in each
-        ]
-        smaller = _best_smaller(
-            state, parameters, candidates, each.tolist(), data, numbers, random_state
-        )
+        if state.effects is not None:
+            smaller = leave_out(state)
+        else:
+            smaller = _leave_out_and_fine_tune(state, parameters, random_state)
         if smaller is None:
             break
         state = _drop_rarely_used(smaller, min_usage)
     return state
+
+
+def _leave_out_and_fine_tune(
+    state: FittedState, parameters: Parameters, random_state: np.random.RandomState
+) -> FittedState | None:
+    """The state without its most redundant context, or None where all are needed."""
+    data, numbers = stored_rows(state).renumbered()
+    scores, each = state.scores[numbers], np.arange(state.n_contexts)
+    candidates = [
+        Candidate(
+            state.local_models.reordered(np.delete(each, k)), np.delete(scores, k, 1).argmin(1)
+        )
+        for k in each
+    ]
+    return _best_smaller(state, parameters, candidates, each.tolist(), data, numbers, random_state)
 
 
 def merge(
@@ -81,6 +90,8 @@ def _merge_one(
     always: bool = False,
 ) -> FittedState | None:
     """Merge the best of these pairs into the model of its first; None where all pairs conflict."""
+    if state.effects is not None:
+        return merge_pair(state, pairs, always)
     data, numbers = stored_rows(state).renumbered()
     contexts, each = state.contexts[numbers], np.arange(state.n_contexts)
     candidates = [

@@ -31,6 +31,9 @@ class UpdateSettings:
         Size of the replay buffer, which is copied and pickled with the estimator.
     max_rows_per_group
         Rows of a large group in the replay buffer, where there are many groups.
+    smoothness
+        Variances of the shrunk coefficients, in units of the noise, that are tried for a context
+        that keeps the other variances of a known one.
     """
 
     min_usage_share: float = 0.1
@@ -44,6 +47,7 @@ class UpdateSettings:
     max_rows: int = 2000
     max_bytes: int = 64 * 2**20
     max_rows_per_group: int = 32
+    smoothness: tuple[float, ...] = (1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0)
 
 
 UPDATES = UpdateSettings()

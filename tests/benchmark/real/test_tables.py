@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from leaflearn.benchmark.datasets.store import MissingDataError
-from leaflearn.benchmark.real.tables import TABLES
+from leaflearn.benchmark.real.tables import EXTRA_TABLES, TABLES, all_tables
 
 
 def test_columns_become_numbers(pets):
@@ -67,3 +67,10 @@ def test_a_file_without_the_target_is_one_sentence(pets):
 def test_every_table_has_a_source_and_its_own_name():
     assert all(table.source and name == table.name for name, table in TABLES.items())
     assert len(TABLES) == 15
+
+
+def test_extra_tables_have_their_own_folder_and_names():
+    assert len(EXTRA_TABLES) == 12
+    assert len(all_tables()) == len(TABLES) + len(EXTRA_TABLES)
+    assert {table.path.parent.name for table in EXTRA_TABLES.values()} == {"real-extra"}
+    assert {table.path.parent.name for table in TABLES.values()} == {"real"}

@@ -19,7 +19,7 @@ from matplotlib.ticker import FixedLocator, NullFormatter, NullLocator
 from leaflearn.benchmark.real.peers import PEERS
 from leaflearn.benchmark.real.run import KNOWN, METHODS
 from leaflearn.benchmark.real.summary import CELLS, Cell, in_order
-from leaflearn.benchmark.real.tables import TABLES
+from leaflearn.benchmark.real.tables import all_tables
 from leaflearn.plot.style import FAINT, INK, color_of, styled
 
 LEAST, MOST = 0.7, 2.0  # ratios at the ends of the axis; others are drawn there as arrows
@@ -47,7 +47,7 @@ def draw_ratios(cells: Sequence[Cell]) -> Figure:
     >>> [text.get_text() for text in figure.legends[0].get_texts()]
     ['leaflearn', 'lme4', 'merf']
     """
-    tables = in_order({cell.table for cell in cells}, TABLES)
+    tables = in_order({cell.table for cell in cells}, all_tables())
     names = [name for name in CELLS if any(cell.name == name for cell in cells)]
     methods = in_order({method for cell in cells for method in cell.errors}, METHODS)
     width, height = WIDTH * len(names) + 2.0, ROW * len(tables) + 2.4

@@ -68,10 +68,14 @@ def fit_smooth(rows: Rows) -> Fitted:
     return _fit_closed_form("smooth", rows)
 
 
+def fit_boosting(rows: Rows) -> Fitted:
+    """Boosted trees and smooth functions with group effects."""
+    return _fit_closed_form("boosting", rows)
+
+
 def _fit_closed_form(local_model: str, rows: Rows) -> Fitted:
-    if rows.n_classes:
-        raise NotApplicableError(f"local_model='{local_model}' predicts values")
-    estimator = LeafRegressor(local_model=local_model, random_state=0)
+    kind = LeafClassifier if rows.n_classes else LeafRegressor
+    estimator = kind(local_model=local_model, random_state=0)
     return Leaf(estimator.fit(rows.X, rows.y, groups=rows.group))
 
 
@@ -79,6 +83,7 @@ OWN: dict[str, Method] = {
     "leaflearn": fit_default,
     "leaflearn linear": fit_linear,
     "leaflearn smooth": fit_smooth,
+    "leaflearn boosting": fit_boosting,
 }
 METHODS: dict[str, Method] = OWN | PEERS
 

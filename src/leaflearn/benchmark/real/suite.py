@@ -15,7 +15,7 @@ from leaflearn.benchmark.experiments.run_record import describe_environment
 from leaflearn.benchmark.json_lines import KeyedRecords, Record
 from leaflearn.benchmark.real.contract import Method
 from leaflearn.benchmark.real.run import METHODS, MISSING, run
-from leaflearn.benchmark.real.tables import TABLES, RealTable
+from leaflearn.benchmark.real.tables import RealTable, all_tables
 
 Key = tuple[str, str, int]  # table, method, split
 Watch = Callable[[str, Iterator[Record], int], Iterable[Record]]  # title, records, how many
@@ -62,15 +62,16 @@ def run_real(
     ...     records.all()
     []
     """
-    for name in tables:
-        TABLES[name].check()
+    found = {name: all_tables()[name] for name in tables}
+    for table in found.values():
+        table.check()
     commit = describe_environment()["commit"]
     jobs = [
-        RealJob(TABLES[table], method, METHODS[method], split, commit)
+        RealJob(table, method, METHODS[method], split, commit)
         for split in range(n_splits)
-        for table in tables
+        for name, table in found.items()
         for method in methods
-        if not records.has((table, method, split))
+        if not records.has((name, method, split))
     ]
     if not jobs:
         return

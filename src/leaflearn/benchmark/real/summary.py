@@ -28,7 +28,7 @@ from leaflearn.benchmark.real.run import (
     OWN,
 )
 from leaflearn.benchmark.real.settings import REAL
-from leaflearn.benchmark.real.tables import TABLES
+from leaflearn.benchmark.real.tables import all_tables
 
 CELLS = (KNOWN, *(f"new {s}" for s in REAL.n_labels))
 OUTCOMES = (OK, NOT_APPLICABLE, MISSING, FAILED)
@@ -162,7 +162,7 @@ class Comparison:
 
 
 def collect_cells(records: Iterable[Record]) -> list[Cell]:
-    """The cells that count, in the order of `TABLES`; other tables come last.
+    """The cells that count, in the order of the registries; other tables come last.
 
     Examples
     --------
@@ -178,7 +178,7 @@ def collect_cells(records: Iterable[Record]) -> list[Cell]:
             runs = by_table.setdefault(record["table"], {})
             runs.setdefault(record["method"], {})[record["split"]] = record
     found = []
-    for table in in_order(by_table, TABLES):
+    for table in in_order(by_table, all_tables()):
         runs = {method: by_table[table][method] for method in in_order(by_table[table], METHODS)}
         splits = sorted(set.intersection(*(set(by_split) for by_split in runs.values())))
         found += [cell for name in CELLS if (cell := _make_cell(table, name, runs, splits))]

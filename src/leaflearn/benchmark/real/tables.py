@@ -1,6 +1,9 @@
 """Real tables in which rows come in groups, as numbers.
 
-The files are those of the public sources named below, in the folder `real` of the data folder.
+The files are those of the public sources named below. Those of `TABLES` are in the folder `real` of
+the data folder and were used during development. Those of `EXTRA_TABLES` are in `real-extra` and
+were not; they are run only if they are named.
+
 Every method learns from the same matrix: numbers as they are, categories as indicator columns
 without the first value, missing values replaced by the mean of their column.
 """
@@ -17,7 +20,7 @@ from numpy.typing import NDArray
 from leaflearn.benchmark.datasets.store import VARIABLE, MissingDataError, data_folder
 from leaflearn.benchmark.real.settings import REAL
 
-FOLDER = "real"  # inside the data folder
+FOLDER, EXTRA_FOLDER = "real", "real-extra"  # inside the data folder
 ROW_NUMBER = "rownames"  # the column that the collection Rdatasets adds to tables of R packages
 
 
@@ -51,13 +54,15 @@ class RealTable:
     Parameters
     ----------
     name, file
-        The name on the command line, and the file in the folder `real`.
+        The name on the command line, and the file in its folder.
     target, group
         The columns with the target and with the group of each row.
     left_out
         Columns that no method is given: other measurements of the target, and other groupings.
     source
         Who published it.
+    folder
+        The folder of the file inside the data folder.
 
     Examples
     --------
@@ -71,11 +76,12 @@ class RealTable:
     group: str
     left_out: tuple[str, ...]
     source: str
+    folder: str = FOLDER
 
     @property
     def path(self) -> Path:
         """Where the file is expected."""
-        return data_folder() / FOLDER / self.file
+        return data_folder() / self.folder / self.file
 
     def check(self) -> None:
         """Raise an error that names the source if the file is missing."""
@@ -156,3 +162,55 @@ _TABLES = (
     RealTable("yogurt", "Yogurt.csv", "choice", "id", (), "the R package Ecdat"),
 )  # fmt: skip
 TABLES: dict[str, RealTable] = {table.name: table for table in _TABLES}
+
+_EXTRA_TABLES = (
+    RealTable("milk", "Milk.csv", "protein", "Cow", (), "the R package nlme", EXTRA_FOLDER),
+    RealTable(
+        "oxboys", "Oxboys.csv", "height", "Subject", ("Occasion",), "the R package nlme",
+        EXTRA_FOLDER,
+    ),
+    RealTable(
+        "spruce", "Spruce.csv", "logSize", "Tree", ("plot",), "the R package nlme", EXTRA_FOLDER
+    ),
+    RealTable("soybean", "Soybean.csv", "weight", "Plot", (), "the R package nlme", EXTRA_FOLDER),
+    RealTable(
+        "dietox", "dietox.csv", "Weight", "Pig", ("Litter",), "the R package geepack", EXTRA_FOLDER
+    ),
+    RealTable(
+        "guns", "Guns.csv", "violent", "state", ("murder", "robbery"), "the R package AER",
+        EXTRA_FOLDER,
+    ),
+    RealTable("psid-wages", "Wages.csv", "lwage", "person", (), "the R package plm", EXTRA_FOLDER),
+    RealTable(
+        "unemployment", "Produc.csv", "unemp", "state", ("region",), "the R package plm",
+        EXTRA_FOLDER,
+    ),
+    RealTable(
+        "scots-schools", "ScotsSec.csv", "attain", "primary", ("second",), "the R package mlmRev",
+        EXTRA_FOLDER,
+    ),
+    RealTable(
+        "albumin", "pbcseq.csv", "albumin", "id", ("futime", "status"), "the R package survival",
+        EXTRA_FOLDER,
+    ),
+    RealTable(
+        "contraception", "Contraception.csv", "use", "district", ("woman",),
+        "the R package mlmRev", EXTRA_FOLDER,
+    ),
+    RealTable(
+        "immunization", "guImmun.csv", "immun", "comm", ("kid", "mom"), "the R package mlmRev",
+        EXTRA_FOLDER,
+    ),
+)  # fmt: skip
+EXTRA_TABLES: dict[str, RealTable] = {table.name: table for table in _EXTRA_TABLES}
+
+
+def all_tables() -> dict[str, RealTable]:
+    """The tables of both registries by name.
+
+    Examples
+    --------
+    >>> all_tables()["milk"].folder, all_tables()["cigar"].folder
+    ('real-extra', 'real')
+    """
+    return TABLES | EXTRA_TABLES
