@@ -295,7 +295,32 @@ class AnswerSettings:
     max_scalings: int = 3
 
 
+@dataclass(frozen=True)
+class ChoiceSettings:
+    """Which engine fits when no local model is given.
+
+    Parameters
+    ----------
+    max_features
+        Inputs that models in closed form take by default; more are left to networks.
+    max_group_size
+        Mean rows of a group below which the surrogate search is asked as well.
+    clear_share
+        Its contexts are preferred if they leave at most this share of the error of held-out rows.
+
+    Examples
+    --------
+    >>> ChoiceSettings().max_group_size
+    6.0
+    """
+
+    max_features: int = 100
+    max_group_size: float = 6.0
+    clear_share: float = 0.9
+
+
 TRAINING = TrainingSettings()
+CHOICE = ChoiceSettings()
 ANSWERS = AnswerSettings()
 BOOSTING = BoostingSettings()
 CLOSED_FORM = ClosedFormSettings()

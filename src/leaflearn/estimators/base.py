@@ -39,12 +39,13 @@ from leaflearn.diagnostics.checks import diagnose
 from leaflearn.effects.group_effects import GroupEffects
 from leaflearn.engines.answers import fit_answers
 from leaflearn.engines.calibration import find_evidence_factor
+from leaflearn.engines.choice import is_better_start, uses_closed_form
 from leaflearn.engines.closed_form import ClosedFormModels, fit_in_closed_form
 from leaflearn.engines.engine import ENGINES, choose_engine
 from leaflearn.engines.fitted_state import EngineResult, FittedState
 from leaflearn.engines.novelty import HeldOut, choose_held_out
 from leaflearn.engines.parameters import MakeOptimizer
-from leaflearn.engines.settings import HELD_OUT
+from leaflearn.engines.settings import CHOICE, HELD_OUT
 from leaflearn.estimators.identification import Identification
 from leaflearn.estimators.model_io import describe_estimator
 from leaflearn.estimators.onnx_export import export_onnx
@@ -189,25 +190,52 @@ class BaseLeaf(BaseEstimator):
         with self._unchanged_on_error():
             data = self._check_data(X, y, groups, sample_weight)
             random_state = check_random_state(self.random_state)
-            if self._engine == "closed_form":
+            if self._engine == "chosen":
+                state, data = self._fit_chosen(data, random_state)
+            elif self._engine == "closed_form":
                 state = self._fit_in_closed_form(data, random_state)
             else:
-                state, data = self._fit_local_models(data, random_state)
+                state, data = self._fit_local_models(self._engine, data, random_state)
             rng = np.random.default_rng(random_state.randint(2**31 - 1))
             buffer = fill_replay_buffer(data, state.contexts, rng)
             self._assign(replace(state, replay_buffer=buffer), data)
         return self
 
-    def _fit_local_models(
+    def _fit_chosen(
         self, data: GroupedData, random_state: np.random.RandomState
     ) -> tuple[FittedState, GroupedData]:
-        """Find a start, train local models from it, diagnose them; also return the rows used."""
+        """Fit the local model that suits the rows; also return the rows used.
+
+        Models in closed form with group effects, where groups have several rows. Groups of a few
+        rows tell little about their own effects, but much about contexts that they follow exactly:
+        there, networks are trained on the contexts of the surrogate search, if these predict
+        held-out rows clearly better.
+        """
+        n_rows_per_group = len(data.y) / (int(data.group.max()) + 1)
+        if not uses_closed_form(self, data):
+            return self._fit_local_models("mlp", data, random_state)
+        state = self._fit_in_closed_form(data, random_state)
+        if n_rows_per_group >= CHOICE.max_group_size or self.n_contexts == 1:
+            return state, data
         start = initialize(self, data, random_state)
+        if not is_better_start(start, float(state.selection["row_error"][0])):
+            return state, data
+        return self._fit_local_models("mlp", data, random_state, start)
+
+    def _fit_local_models(
+        self,
+        engine: str,
+        data: GroupedData,
+        random_state: np.random.RandomState,
+        start: Start | None = None,
+    ) -> tuple[FittedState, GroupedData]:
+        """Find a start, train local models from it, diagnose them; also return the rows used."""
+        start = initialize(self, data, random_state) if start is None else start
         n_contexts = self._count_contexts(start)
         labels = find_label_blocks(data, n_contexts, start, random_state)
         self._warn_about_single_rows(data, labels)
         data = self._exclude_outliers(data, start if uses_surrogate_start(self) else None)
-        fit = ENGINES[self._engine](self, n_contexts, data, start, random_state)
+        fit = ENGINES[engine](self, n_contexts, data, start, random_state)
         state = self._complete(fit.state, data)
         state = self._diagnose(state, data, start, labels, random_state)
         held_out = self._hold_out(fit, state, data, random_state)
@@ -1017,7 +1045,12 @@ class BaseLeaf(BaseEstimator):
 
     @property
     def _engine(self) -> str:
-        return choose_engine(self.local_model)
+        """The engine of `local_model`; once fitted, the one that was chosen."""
+        engine = choose_engine(self.local_model)
+        if engine != "chosen" or "fitted_state_" not in vars(self):
+            return engine
+        models = self.fitted_state_.local_models
+        return "closed_form" if isinstance(models, ClosedFormModels) else "mlp"
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

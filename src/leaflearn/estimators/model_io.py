@@ -24,7 +24,7 @@ from leaflearn.core.losses import LOSSES
 from leaflearn.effects.group_effects import GroupEffects, LogisticEffects
 from leaflearn.engines.boosting import BoostedColumns
 from leaflearn.engines.closed_form import ClosedFormModels
-from leaflearn.engines.engine import choose_engine
+from leaflearn.engines.engine import suits_engine
 from leaflearn.engines.local_models import LocalModels, NetworkModels, RefittedModels, Scaling
 from leaflearn.engines.networks import mlp
 from leaflearn.engines.novelty import HeldOut
@@ -157,7 +157,7 @@ def describe_local_models(
     """The description of an estimator's local models, and the part that holds them."""
     local_models = estimator.fitted_state_.local_models
     kind = _kind_of(local_models)
-    if choose_engine(estimator.local_model) != kind:
+    if not suits_engine(estimator.local_model, kind):
         raise ValueError(
             "local_model was changed after the fit, and no longer belongs to the local models; fit "
             "again before saving."
@@ -219,7 +219,7 @@ def rebuild_local_models(
             return models, found["local_model"]
     if kind == "closed_form":
         boosted = None
-        if parameters.local_model == "boosting":
+        if SKOPS in model.parts:
             found = unpack_objects(model.part(SKOPS), SKOPS)
             with expecting("local models of leaflearn"):
                 boosted = BoostedColumns(found["boosted"])
