@@ -193,6 +193,11 @@ class ClosedFormSettings:
         Residuals count at most as this many median residuals.
     max_work
         Rows times fits that a candidate may take to be compared; a named one is always fitted.
+    max_groups
+        Of more groups, contexts, columns with effects and their variances are found on this many,
+        drawn at random; a variance is then known to about 3 %. Means are fitted to all (cost).
+    groups_at_once
+        Groups whose moments are in memory at the same time when means are fitted to all (cost).
 
     Examples
     --------
@@ -213,6 +218,8 @@ class ClosedFormSettings:
     n_row_folds: int = 3
     error_bound: float = 6.0
     max_work: float = 3e6
+    max_groups: int = 2000
+    groups_at_once: int = 1000
 
 
 @dataclass(frozen=True)
