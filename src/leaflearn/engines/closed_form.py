@@ -260,12 +260,14 @@ def choose_local_model(
     found.insert(0, LocalModelChoice("linear", linear, rows))
     residuals = [_held_out_residuals(each.one, each.rows, seed) for each in found]
     bound = limits.error_bound * np.median(np.abs(residuals[1]), 0)  #               (D,)
-    errors = {
-        each.name: float(np.square(np.minimum(np.abs(residual), bound)).mean())
-        for each, residual in zip(found, residuals, strict=True)
-    }
-    best = min(found, key=lambda each: errors[each.name])
-    return replace(best, errors=errors)
+    losses = [np.square(np.minimum(np.abs(each), bound)).mean(1) for each in residuals]
+    errors = {each.name: float(own.mean()) for each, own in zip(found, losses, strict=True)}
+    best = 0  # the simplest; a richer one has to predict significantly better
+    for i, loss in enumerate(losses):
+        gain = losses[best] - loss
+        if gain.mean() > limits.n_errors * gain.std() / max(len(gain), 1) ** 0.5:
+            best = i
+    return replace(found[best], errors=errors)
 
 
 def _held_out_residuals(one: OneContext, rows: Rows, seed: int) -> Floats:
