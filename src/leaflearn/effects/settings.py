@@ -168,7 +168,7 @@ class LogisticSettings:
     effect_tolerance: float = 1e-3
     effect_factor: float = 1.25
     max_scalings: int = 12
-    n_scaled_steps: int = 4
+    n_scaled_steps: int = 3
     least_deviation: float = 0.2
 
 

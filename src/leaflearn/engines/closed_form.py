@@ -483,6 +483,7 @@ def alternate(
     fit: Callable[[Floats, list[list[Any]]], list[list[Any]]],
     score: Callable[[list[list[Any]]], Floats],
     is_hard: bool,
+    n_rounds: int | None = None,
 ) -> Contexts:
     """Alternate between the contexts' models and the groups' posterior, from a given posterior.
 
@@ -497,12 +498,14 @@ def alternate(
         Minus the log marginal likelihood of each group under the models of each context, (m, K).
     is_hard
         Whether each group belongs to one context alone.
+    n_rounds
+        Rounds at most.
     """
     limits, (K, m) = settings.CLOSED_FORM, posterior.shape
     models: list[list[Any]] = []
     history: dict[str, list[Any]] = {"loss": [], "changed": [], "usage": []}
     has_converged = False
-    for _ in range(limits.max_rounds):
+    for _ in range(n_rounds or limits.max_rounds):
         models = fit(posterior, models)
         priors = np.maximum(posterior.sum(1) / posterior.sum(), 1e-6)
         scores = score(models) - np.log(priors)

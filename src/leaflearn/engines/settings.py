@@ -272,8 +272,9 @@ class AnswerSettings:
         Rise of the summed log density of held-out groups that they have to bring besides.
     patience
         Numbers of contexts that may bring no such rise in succession.
-    n_variance_rounds
-        How often the variances of effects within contexts are estimated by working responses.
+    n_variance_rounds, n_rounds
+        How often the variances of effects within contexts are estimated by working responses, and
+        the rounds of allocation after each.
     effect_factor, max_scalings
         By which the standard deviations of effects are then multiplied, at most this often, as long
         as the answers become more probable.
@@ -291,6 +292,7 @@ class AnswerSettings:
     min_gain: float = 3.0
     patience: int = 2
     n_variance_rounds: int = 2
+    n_rounds: int = 4
     effect_factor: float = 1.3
     max_scalings: int = 3
 

@@ -36,6 +36,7 @@ from leaflearn.core.grouped_data import (
 from leaflearn.core.losses import Loss
 from leaflearn.core.training import ROWS_AT_ONCE, Callback, Schedule
 from leaflearn.diagnostics.checks import diagnose
+from leaflearn.diagnostics.input_range import find_range, join_ranges, warn_about_far
 from leaflearn.effects.group_effects import GroupEffects
 from leaflearn.engines.answers import fit_answers
 from leaflearn.engines.calibration import find_evidence_factor
@@ -320,6 +321,7 @@ class BaseLeaf(BaseEstimator):
         if weight is not None and not weight.all():
             data, left = data.take(np.flatnonzero(weight)).renumbered()
             self.groups_ = self.groups_[left]
+        self.input_range_ = find_range(data.X)
         if not isinstance(self.n_contexts, str) and len(self.groups_) < self.n_contexts:
             raise ValueError(
                 f"there are fewer groups ({len(self.groups_)}, n_samples={len(data.y)}) than "
@@ -480,7 +482,13 @@ class BaseLeaf(BaseEstimator):
     def _outputs(self, X: Any) -> NDArray[np.float64]:
         check_is_fitted(self, "local_models_")
         X = check_X(self, X, reset=False, engine=self._engine)
+        self._warn_about_far(X)
         return self.fitted_state_.local_models.outputs(X)
+
+    def _warn_about_far(self, X: Any) -> None:
+        """Warn about inputs far outside the training rows; folders of 0.1.0 have no range."""
+        known, names = (getattr(self, name, None) for name in ("input_range_", "feature_names_in_"))
+        warn_about_far(X, known, names)
 
     def _predict_in_context(
         self,
@@ -492,6 +500,7 @@ class BaseLeaf(BaseEstimator):
         """Predictions of each row's own context, in chunks: all contexts may not fit in memory."""
         check_is_fitted(self, "local_models_")
         X = check_X(self, X, reset=False, engine=self._engine)
+        self._warn_about_far(X)
         if self._has_effects and (groups is not None or isinstance(context, Identification)):
             return finish(self._predict_with_effects(X, context, groups)[0])
         contexts = self._contexts_of_rows(X.shape[0], context, groups)
@@ -656,6 +665,7 @@ class BaseLeaf(BaseEstimator):
         """
         check_is_fitted(self, "local_models_")
         X, target = self._check_labelled_rows(X, y, reset=False)
+        self._warn_about_far(X)
         one_group = np.zeros(len(target), dtype=int)
         labels, group = encode_groups(one_group if groups is None else groups, len(target))
         if self._has_effects:
@@ -891,6 +901,7 @@ class BaseLeaf(BaseEstimator):
             rows = GroupedData(X, target, group, row, None, *shape)
             update = update_contexts(self.fitted_state_, self, self.groups_, rows, labels)
             self.groups_ = update.groups
+            self.input_range_ = join_ranges(getattr(self, "input_range_", None), find_range(X))
             self._assign(update.state, update.data)
         return self
 

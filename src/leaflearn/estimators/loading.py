@@ -206,6 +206,9 @@ def _check_shapes(
     for name, shape in expected.items():
         if values[name].shape != shape:
             raise ValueError(f"{name} is not of shape {shape}")
+    known = attributes.get("input_range_")  # None in older folders, and of images
+    if known is not None and known.shape != (2, attributes["n_features_in_"]):
+        raise ValueError("input_range_ does not have two numbers for each input")
     if state.get("effects") is not None:
         _check_effects(state["effects"], m, K)
     n_held_out = len(state["held_out"].losses)

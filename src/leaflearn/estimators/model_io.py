@@ -62,7 +62,7 @@ ATTRIBUTES = {
         *("n_contexts_", "contexts_", "probabilities_", "usage_", "context_order_"),
         *("history_", "restarts_", "best_restart_", "n_iter_", "init_", "selection_"),
         *("converged_", "stability_", "empirical_error_", "outliers_"),
-        *("priors_", "noise_", "effect_variances_", "group_effects_"),
+        *("priors_", "noise_", "effect_variances_", "group_effects_", "input_range_"),
     )
 } | {"_input_shape": "input_shape_", "_y_shape": "y_shape_", "_fingerprint": "fingerprint_"}
 # The rest of the fitted state, likewise.
