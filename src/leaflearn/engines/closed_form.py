@@ -555,6 +555,7 @@ def _fit_context(
         return replace(found, columns=columns, coefficients=coefficients)
     if not is_all and weight.sum() < limits.groups_per_variance * len(columns):
         return fit_with_variances(target, shared, one.is_shrunk, weight)
+    start = shared if is_all and start is None else start
     return fit_mixed_model(
         target, columns, one.is_shrunk, None if is_all else weight, is_full, start
     )
