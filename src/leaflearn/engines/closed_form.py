@@ -77,6 +77,13 @@ class ClosedFormModels:
     boosted: BoostedColumns | None = None  # further features, the last ones
 
     @property
+    def name(self) -> str:
+        """The name of the local model."""
+        if self.boosted is not None:
+            return "boosting"
+        return "linear" if self.features.phases is None else "smooth"
+
+    @property
     def models(self) -> list[LinearModel]:
         return [LinearModel(self.features, each, self.boosted) for each in self.coefficients]
 
