@@ -95,7 +95,7 @@ def integrate_effects(
     mean
         Log-odds without effects, in the same order, shape (N,).
     root
-        Lower triangle T of the effects' covariance `T T'`, shape (q, q).
+        A root T of the effects' covariance `T T'`, shape (q, q), or (m, q, q) for each group.
 
     Returns
     -------
@@ -117,7 +117,7 @@ def integrate_effects(
     if not q:
         none = np.zeros((m, 0)), np.zeros((m, 0, 0))
         return (*none, answers.log_likelihood(mean))
-    rooted = z @ root  #                                                            (N, q)
+    rooted = z @ root if root.ndim == 2 else np.einsum("nq,nqr->nr", z, root[answers.group])
     pairs, scaled, eta = _outer(rooted), np.zeros((m, q)), mean
     for _ in range(limits.max_effect_steps):
         weight = answers.weight * curvature(eta)
@@ -130,9 +130,9 @@ def integrate_effects(
             break
     told = answers.weight * expit(eta) * expit(-eta)
     products = answers.sum_by_group(_outer(z) * told[:, None]).reshape(m, q, q)
-    log_det = np.linalg.slogdet(np.eye(q) + root.T @ products @ root)[1]
+    log_det = np.linalg.slogdet(np.eye(q) + np.swapaxes(root, -1, -2) @ products @ root)[1]
     likelihood = answers.log_likelihood(eta) - 0.5 * ((scaled**2).sum(1) + log_det)
-    return scaled @ root.T, products, likelihood
+    return (root @ scaled[..., None])[..., 0], products, likelihood
 
 
 def _outer(z: Floats) -> Floats:
@@ -223,6 +223,7 @@ def fit_by_laplace(
     group_weight: Floats | None = None,
     full: bool = False,
     start: LogisticFit | None = None,
+    offset: Floats | None = None,
 ) -> LogisticFit:
     """The same, with effects as large as Laplace's marginal likelihood has them.
 
@@ -241,14 +242,16 @@ def fit_by_laplace(
     True
     """
     limits = settings.LOGISTIC
-    fit = fit_logistic(answers, design, columns, is_shrunk, group_weight, full, start)
+    fit = fit_logistic(
+        answers, design, columns, is_shrunk, group_weight, full, start, offset=offset
+    )
     if not len(columns):
         return fit
     z = design[:, columns]
     weight = np.ones(answers.n_groups) if group_weight is None else group_weight
 
     def value(fit: LogisticFit) -> float:
-        mean = design @ fit.model.coefficients
+        mean = design @ fit.model.coefficients + (0.0 if offset is None else offset)
         return float(weight @ integrate_effects(answers, z, mean, fit.model.root)[2])
 
     if np.abs(fit.model.root).max() < limits.least_deviation / 4:
@@ -267,6 +270,7 @@ def fit_by_laplace(
                 best.scale_effects(factor),
                 keep_variances=True,
                 n_steps=limits.n_scaled_steps,
+                offset=offset,
             )
             reached = value(other)
             if not reached > highest:

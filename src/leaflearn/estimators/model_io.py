@@ -219,7 +219,7 @@ def rebuild_local_models(
             return models, found["local_model"]
     if kind == "closed_form":
         boosted = None
-        if parameters.local_model == "boosting":
+        if SKOPS in model.parts:
             found = unpack_objects(model.part(SKOPS), SKOPS)
             with expecting("local models of leaflearn"):
                 boosted = BoostedColumns(found["boosted"])
