@@ -11,7 +11,6 @@ import pytest
 from leaflearn.cli.main import run
 from leaflearn.engines import settings as engine_settings
 from leaflearn.initialization import settings as search_settings
-from leaflearn.tabular import settings
 
 PAGE = (Path(__file__).parents[1] / "docs" / "how-to" / "from-a-table.md").read_text(
     encoding="utf-8"
@@ -30,7 +29,6 @@ def without_numbers(lines):
 def _train_briefly(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(engine_settings, "TRAINING", replace(engine_settings.TRAINING, n_steps=100))
-    monkeypatch.setattr(settings, "TABLES", replace(settings.TABLES, held_out_steps=20))
     monkeypatch.setattr(search_settings, "SEARCH", replace(search_settings.SEARCH, scales=(1.2,)))
 
 

@@ -114,6 +114,10 @@ class TableWarning(LeafWarning):
     """Something in a table was repaired or left out."""
 
 
+class InputWarning(LeafWarning):
+    """Rows are unlike those that the model was fitted to, so that its results may be wrong."""
+
+
 class MessageError(ValueError):
     """An error whose sentence depends on where it is read: in Python or on the command line."""
 
@@ -175,6 +179,30 @@ class UnknownGroups(Message, code="unknown-groups"):
         return (
             f"{groups} not known; {rows} were predicted without group effects. Identify such "
             "groups from a few labelled rows first: predict(X, context=identify(...), groups=...)."
+        )
+
+
+@dataclass(frozen=True)
+class InputsFarOutside(Message, code="inputs-far-outside"):
+    """Inputs are beyond the range of the training rows by more than its width.
+
+    `columns` are names, or numbers counted from 0.
+    """
+
+    n_far: int
+    n_rows: int
+    columns: tuple[str | int, ...]
+
+    def __str__(self) -> str:
+        shown = ", ".join(map(repr, self.columns[:MAX_NAMES]))
+        more = len(self.columns) - MAX_NAMES
+        shown += f" and {more} more" if more > 0 else ""
+        column = "column" if len(self.columns) == 1 else "columns"
+        have = "has a value" if self.n_far == 1 else "have values"
+        return (
+            f"{self.n_far:,} of {self.n_rows:,} rows {have} far outside the training range (by "
+            f"more than the width of the range) in {column} {shown}; do not rely on the results "
+            "for these rows."
         )
 
 
@@ -629,6 +657,37 @@ class UnknownContexts(Message, code="unknown-contexts", about="data"):
         return (
             f"The labelled rows of {list_names(self.groups)} fit no known context, so the "
             "predictions may be wrong; fit again with more such rows."
+        )
+
+
+@dataclass(frozen=True)
+class UnfamiliarRows(Message, code="unfamiliar-rows", about="data"):
+    """Rows of a table are unlike the training table."""
+
+    what: str
+    n_rows: int
+    n_unfamiliar: int
+    n_far: int
+    far_columns: tuple[str, ...]
+    n_unknown: int
+    unknown_columns: tuple[str, ...]
+
+    def __str__(self) -> str:
+        parts = []
+        if self.n_far:
+            have = "1 has a number" if self.n_far == 1 else f"{self.n_far:,} have numbers"
+            parts.append(
+                f"{have} far outside its range in {list_names(self.far_columns)} (by more than the "
+                "width of the range)"
+            )
+        if self.n_unknown:
+            one = self.n_unknown == 1
+            have = "1 has an unknown value" if one else f"{self.n_unknown:,} have unknown values"
+            parts.append(f"{have} in {list_names(self.unknown_columns)}")
+        are = "is" if self.n_unfamiliar == 1 else "are"
+        return (
+            f"{self.n_unfamiliar:,} of {self.n_rows:,} rows of {self.what} {are} unlike the "
+            f"training table: {', '.join(parts)}; do not rely on the results for these rows."
         )
 
 

@@ -17,7 +17,7 @@ from leaflearn.tabular.column_kinds import NOT_INFORMATIVE, Column
 from leaflearn.tabular.held_out import HeldOutErrors
 from leaflearn.tabular.preparation import Preparation
 from leaflearn.tabular.table_model import TableModel
-from leaflearn.tabular.targets import Target
+from leaflearn.tabular.targets import Target, find_target
 
 PLACE = "it's my model"
 FIT = ["--target", "effect", "--group", "source", "--local-model", "linear", "-o", PLACE]
@@ -150,6 +150,53 @@ def test_errors_with_their_intervals(model):
     )
 
 
+def test_ratings_name_the_option_that_makes_them_labels(model):
+    cells = pandas.Series([1, 2, 3, 4, 5] * 9, name="rating")
+    model.target_ = find_target(cells)
+    assert (
+        summarize(model)
+        .splitlines()[0]
+        .endswith(
+            " The target 'rating' is treated as a quantity (it holds ratings from 1 to 5; --task "
+            "classification treats them as labels)."
+        )
+    )
+    model.target_ = find_target(cells % 3)
+    assert (
+        summarize(model)
+        .splitlines()[0]
+        .endswith(
+            "is treated as a label (it holds 3 different whole numbers; --task regression treats "
+            "them as quantities)."
+        )
+    )
+
+
+def test_the_first_sentence_does_not_contradict_the_errors(model):
+    model.errors_ = HeldOutErrors("RMSE", 4.3, 4.3, 240, 30, (4.0, 4.6), (4.0, 4.6), (0.9, 1.1))
+    text = summarize(model)
+    assert (
+        "\n2 contexts were found, but a pooled model predicts held-out rows about as well.\n"
+        in text
+    )
+    assert "\nThe contexts hardly lower the error: a pooled model does about as well.\n" in text
+
+
+def test_group_effects_of_one_context(model):
+    model.estimator_.n_contexts_, model.contexts = 1, 1
+    model.estimator_.fitted_state_.effects = "some"
+    model.errors_ = HeldOutErrors("RMSE", 2.0, 1.0, 240, 30, has_effects=True)
+    text = summarize(model)
+    assert (
+        "One context, as requested: one model predicts for all groups, with effects of each.\n"
+        in text
+    )
+    assert (
+        "pooled model 2, with group effects 1.\nWith group effects the error is 50 % smaller "
+        "than that of a pooled model.\n" in text
+    )
+
+
 def test_empty_contexts_are_reported(model):
     model.estimator_.contexts_, model.estimator_.usage_ = (
         np.zeros(3, dtype=int),
@@ -264,6 +311,7 @@ def test_plain_data(model):
         "contexts_to_one_model_interval": None,
         "rows": 240,
         "groups": 0,
+        "has_group_effects": False,
         "by_context": [],
     }
     assert (found["columns"], found["labels"]) == (["price"], [1, 2])

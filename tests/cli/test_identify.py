@@ -44,6 +44,19 @@ def test_json(few, call):
     }
 
 
+def test_rows_unlike_the_training_table_are_counted(few, call):
+    table = pandas.read_csv(few)
+    table.loc[0, "dose"] = 900.0
+    table.to_csv(few, index=False)
+    _, out, err = call("identify", "model", few, "--json")
+    sentence = (
+        "1 of 20 rows of 'few.csv' is unlike the training table: 1 has a number far outside its "
+        "range in 'dose' (by more than the width of the range); do not rely on the results for "
+        "these rows."
+    )
+    assert (json.loads(out)["warnings"], err) == ([sentence], f"Warning: {sentence}\n")
+
+
 def test_advice_for_sources_whose_context_is_uncertain(table, call):
     rows = [
         ("unsure", 0.01, 0.01),

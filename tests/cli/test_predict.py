@@ -201,6 +201,17 @@ def test_errors_are_one_sentence_and_leave_no_files(new, call, arguments, senten
     assert sorted(os.listdir(new.parent)) == ["few.csv", "model", "new.csv", "table.csv"]
 
 
+def test_rows_unlike_the_training_table_are_counted(new, call):
+    new.write_text("source,dose\nnew A,900\nnew A,0.5\nnew A,-800\n")
+    code, out, err = call("predict", "model", new, "--each", "-o", "out.csv")
+    assert (code, out) == (0, "The predictions for 3 rows are in 'out.csv'.\n")
+    assert err == (
+        "Warning: 2 of 3 rows of 'new.csv' are unlike the training table: 2 have numbers far "
+        "outside its range in 'dose' (by more than the width of the range); do not rely on the "
+        "results for these rows.\n"
+    )
+
+
 def test_a_missing_column(new, call):
     new.write_text("source,dosis\na,1\n")
     sentence = (
@@ -228,7 +239,7 @@ def test_an_interrupted_run_keeps_the_old_file(new, call, monkeypatch):
 
 def test_a_full_disk_keeps_the_old_file(new, call, small_disk):
     (small_disk / "out.csv").write_text("old")
-    pandas.DataFrame({"source": "a", "dose": np.arange(20_000.0)}).to_csv(new, index=False)
+    pandas.DataFrame({"source": "a", "dose": np.linspace(-1, 1, 20_000)}).to_csv(new, index=False)
     code, out, err = call("predict", "model", new, "--each", "-o", small_disk / "out.csv")
     assert (code, out, err) == (2, "", "leaflearn: No space left on device.\n")
     assert (small_disk / "out.csv").read_text() == "old"

@@ -4,7 +4,7 @@ import numpy as np
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 
-from leaflearn.effects import settings
+from leaflearn.effects import mixture, settings
 from leaflearn.effects.mixture import fit_mixture
 from leaflearn.moments.group_moments import GroupMoments
 
@@ -93,3 +93,36 @@ def test_two_equal_targets_count_twice():
     one = fit_mixture(moments, none, np.full(2, 1e-6), start)
     two = fit_mixture(twice, none, np.full(2, 1e-6), start)
     np.testing.assert_allclose(two.objective, 2 * one.objective)
+
+
+def test_a_fit_that_has_settled_does_not_wait_for_the_others():
+    *_, moments = lines()
+    truth = np.eye(2)[np.arange(30) % 2].T[None]  # settles at once
+    both = np.concatenate([truth, starts(moments, 3)])
+    together = fit_mixture(moments, np.array([0]), np.full(2, 1e-6), both)
+    for b in range(4):
+        alone = fit_mixture(moments, np.array([0]), np.full(2, 1e-6), both[b : b + 1])
+        for name in ("objective", "posterior", "coefficients", "deviations", "effects"):
+            found, expected = getattr(together, name)[b], getattr(alone, name)[0]
+            np.testing.assert_allclose(found, expected, atol=1e-8, err_msg=name)
+
+
+def test_effects_are_integrated_out_as_written_down():
+    rng = np.random.default_rng(0)
+    m, B, K, q = 5, 2, 3, 3
+    z = rng.normal(size=(m, 6, q))
+    zz = np.swapaxes(z, 1, 2) @ z
+    squares, products = rng.uniform(50, 60, (B, K, m)), rng.normal(size=(B, K, m, q))
+    root = rng.uniform(0.1, 2.0, (q, B, 2))
+    found = mixture._integrate(
+        np.moveaxis(zz, 0, 2), squares[:, :, None], np.moveaxis(products, 3, 0), root
+    )
+    for b, k, j, g in np.ndindex(B, K, 2, m):
+        t = root[:, b, j]
+        inner = np.eye(q) + t[:, None] * zz[g] * t
+        solved = np.linalg.solve(inner, t * products[b, k, g])
+        left = squares[b, k, g] - (t * products[b, k, g]) @ solved
+        assert np.isclose(found.left[b, k, j, g], left)
+        assert np.isclose(found.log_determinant[b, j, g], np.linalg.slogdet(inner)[1])
+        np.testing.assert_allclose(found.solved[:, b, k, j, g], solved)
+        np.testing.assert_allclose(found.spread[:, b, j, g], np.diag(np.linalg.inv(inner)))

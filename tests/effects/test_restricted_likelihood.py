@@ -7,8 +7,11 @@ from scipy.stats import multivariate_normal
 from leaflearn.effects.restricted_likelihood import (
     MixedModel,
     RestrictedLikelihood,
+    fit_from_products,
     fit_mixed_model,
+    fit_with_variances,
     log_likelihood,
+    marginal_products,
     shrunk_effects,
 )
 from leaflearn.moments.group_moments import GroupMoments
@@ -128,3 +131,65 @@ def test_rows_without_noise_have_finite_effects(full):
     effects = shrunk_effects(model, moments) + model.coefficients
     np.testing.assert_allclose(effects, u, atol=1e-3)
     assert np.isfinite(log_likelihood(model, moments)).all()
+
+
+@pytest.mark.parametrize("noise", [None, 0.4])
+def test_newton_steps_end_where_the_gradient_is_zero(noise):
+    features, y, group, _ = table()
+    waves = np.cos(np.outer(features[:, 1], np.arange(1, 8)) + np.arange(7))
+    moments = GroupMoments.of(np.hstack([features, waves]), y[:, None], group, 30)
+    is_shrunk = np.arange(10) >= 3
+    criterion = RestrictedLikelihood(moments, np.array([0, 1]), is_shrunk, noise=noise)
+    model = criterion.minimize()
+    point = np.append(np.diag(model.root), np.log(model.smoothness))
+    assert np.abs(criterion.evaluate(point)[1]).max() < 1e-7
+    for start in (0.05, 3.0):  # from below and from far above
+        far = MixedModel(np.array([0, 1]), np.zeros(10), np.eye(2) * start, 1.0, start)
+        assert criterion.minimize(far).criterion == pytest.approx(model.criterion, abs=1e-6)
+
+
+def test_a_smooth_part_that_is_not_there_is_shrunk_to_the_end_of_its_range():
+    features, y, group, _ = table()
+    rng = np.random.default_rng(0)
+    noise = np.hstack([features, rng.normal(size=(240, 4))])
+    moments = GroupMoments.of(noise, (y - y.mean())[:, None], group, 30)
+    found = fit_mixed_model(moments, np.array([0]), np.arange(7) >= 3)
+    plain = fit_mixed_model(GroupMoments.of(features, y[:, None], group, 30), np.array([0]))
+    assert found.smoothness < 0.05
+    assert found.noise == pytest.approx(plain.noise, rel=0.05)
+
+
+def test_a_column_of_zeros_has_a_coefficient_of_zero():
+    features, y, group, moments = table()
+    with_zeros = np.c_[features, np.zeros(240)]
+    found = fit_mixed_model(GroupMoments.of(with_zeros, y[:, None], group, 30), np.array([0, 1]))
+    expected = fit_mixed_model(moments, np.array([0, 1]))
+    np.testing.assert_allclose(found.coefficients, np.append(expected.coefficients, 0.0))
+    assert found.noise == pytest.approx(expected.noise)
+
+
+def test_scores_of_columns_are_slopes_of_the_likelihood():
+    *_, moments = table()
+    model = fit_mixed_model(moments, np.array([0]))
+    both = RestrictedLikelihood(moments, np.array([0, 1]))
+    point = np.append(np.diag(model.root), np.sqrt(1e-6))
+    rise = both.model_at(np.append(np.diag(model.root), 0.0)).criterion
+    slope = (both.model_at(point).criterion - rise) / 1e-6
+    score = both.score_columns(model)[1]
+    assert score > 1
+    assert np.sign(score) == -np.sign(slope)
+    own = both.score_columns(model)[0]  # at its maximum there is no slope
+    assert abs(own) < 1e-4
+
+
+def test_a_mean_from_sums_over_parts_is_that_of_all_groups():
+    *_, moments = table()
+    weight = np.random.default_rng(0).uniform(0.1, 1.0, 30)
+    like = fit_mixed_model(moments, np.array([0, 1]))
+    parts = [np.arange(12), np.arange(12, 30)]
+    sums = sum(marginal_products(moments.take(part), like, weight[part]) for part in parts)
+    is_shrunk = np.zeros(3, dtype=bool)
+    found = fit_from_products(sums, float(weight @ moments.sizes), like, is_shrunk)
+    expected = fit_with_variances(moments, like, weight=weight)
+    np.testing.assert_allclose(found.coefficients, expected.coefficients)
+    assert found.noise == pytest.approx(expected.noise)

@@ -13,7 +13,6 @@ from sklearn.datasets import load_breast_cancer
 
 from leaflearn.engines import settings as engine_settings
 from leaflearn.initialization import settings as search_settings
-from leaflearn.tabular import settings
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "worked_example.py"
@@ -29,7 +28,6 @@ def printed(tmp_path_factory):
         patch.chdir(folder)
         patch.setattr(sys, "argv", [EXAMPLE.name])
         patch.setattr(engine_settings, "TRAINING", replace(engine_settings.TRAINING, n_steps=300))
-        patch.setattr(settings, "TABLES", replace(settings.TABLES, held_out_steps=50))
         patch.setattr(search_settings, "SEARCH", replace(search_settings.SEARCH, scales=(1.2,)))
         with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()):
             runpy.run_path(str(EXAMPLE), run_name="__main__")

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from leaflearn.moments import group_moments
 from leaflearn.moments.group_moments import GroupMoments
 
 
@@ -52,3 +53,28 @@ def test_residuals_are_those_of_the_rows(rows):
         own = group == g
         np.testing.assert_allclose(found[g, :3], features[own].T @ residual[own])
         np.testing.assert_allclose(found[g, 3], residual[own] @ residual[own])
+
+
+@pytest.mark.parametrize("n_features", [3, 30])
+def test_blocks_of_rows_give_the_same_sums(monkeypatch, n_features):
+    # Groups of 0, 1, a few and 200 rows, some of which are in several blocks.
+    rng = np.random.default_rng(0)
+    group = rng.permutation(np.repeat(np.arange(8), [0, 1, 2, 5, 5, 9, 200, 40]))
+    X, y, weight = rng.normal(size=(262, 2)), rng.normal(size=(262, 1)), rng.uniform(size=262)
+    to = rng.normal(size=(2, n_features))
+    made = []
+
+    def make_features(rows):
+        made.append(len(rows))
+        return np.cos(rows @ to)
+
+    monkeypatch.setattr(group_moments, "ROWS_AT_ONCE", 50)
+    found = GroupMoments.of_rows(make_features, X, y, group, 8, weight)
+    assert max(made) == 50
+    both = np.hstack([np.cos(X @ to), y])
+    for g in range(8):
+        own = both[group == g]
+        np.testing.assert_allclose(
+            found.products[g], (own.T * weight[group == g]) @ own, atol=1e-12
+        )
+    np.testing.assert_allclose(found.sum(np.ones(8)), (both.T * weight) @ both)

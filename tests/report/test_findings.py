@@ -1,6 +1,7 @@
 """The first section says how many contexts were found, and which groups are in the smaller ones."""
 
 import re
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -96,6 +97,26 @@ def test_errors_are_shown_with_intervals_and_an_explanation():
         "between the 6 groups with held-out rows. With so few groups it is only approximate."
         in words
     )
+
+
+def test_the_first_sentence_does_not_contradict_the_errors_below():
+    two = make_model([0, 0, 0, 1, 1, 1])
+    two.errors_ = HeldOutErrors("RMSE", 4.3, 4.3, 240, 6, (4.0, 4.6), (4.0, 4.6), (0.9, 1.1))
+    assert read_summary(render_section(two)) == (
+        "2 contexts were found in 6 groups (by site, 100 rows), but a pooled model predicts "
+        "held-out rows about as well: the groups may not contradict each other on effect."
+    )
+    two.errors_ = replace(two.errors_, contexts=1.0, ratio_interval=(0.2, 0.3))
+    assert "so no single model can be right" in read_summary(render_section(two))
+
+
+def test_group_effects_of_one_context_are_shown():
+    one = make_model([0, 0, 0])
+    one.errors_ = HeldOutErrors("RMSE", 2.0, 1.0, 12, 3, has_effects=True)
+    words = read_words(render_section(one))
+    assert "one model predicts for all, with effects of each group." in words
+    assert "Error with group effects1 typical error" in words
+    assert "With group effects the error is 50 % smaller" in words
 
 
 def test_errors_of_too_few_groups_have_no_interval_and_the_reason_is_given():

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from leaflearn.report.formatting import describe_gain, explain_intervals
+from leaflearn.report.formatting import describe_gain, explain_intervals, question_gain
 from leaflearn.tabular.held_out import ErrorsOfContext, HeldOutErrors
 
 PARTS = tuple(ErrorsOfContext(k, n_rows=120, n_groups=15, own=0.25, one_model=0.5) for k in (0, 1))
@@ -43,7 +43,14 @@ def plain(text):
         (
             0.6,
             (1.1, 1.3),
-            "The contexts hardly lower the error: a pooled model does about as well.",
+            "With the contexts the error is 20 % larger than that of a pooled model (95 % "
+            "interval: 10 % to 30 %).",
+        ),
+        (
+            0.6,
+            (0.9, 1.5),
+            "With the contexts the error is 20 % larger than that of a pooled model, but that may "
+            "be chance: the 95 % interval goes from 10 % smaller to 50 % larger.",
         ),
     ],
 )
@@ -51,6 +58,37 @@ def test_the_gain_of_the_contexts_in_words(contexts, ratio, sentence):
     assert (
         plain(describe_gain(replace(ERRORS, contexts=contexts, ratio_interval=ratio))) == sentence
     )
+
+
+def test_group_effects_are_named():
+    both = replace(ERRORS, has_effects=True)
+    assert plain(describe_gain(both)).startswith("With the contexts and group effects the error is")
+    alone = replace(both, by_context=PARTS[:1], contexts=0.5)
+    assert plain(describe_gain(alone)) == (
+        "Group effects hardly lower the error: a pooled model does about as well."
+    )
+
+
+def test_a_pooled_model_without_errors_cannot_be_beaten():
+    none = replace(ERRORS, one_model=0.0, contexts=0.1, ratio_interval=None)
+    assert plain(describe_gain(none)) == (
+        "With the contexts the error is larger than that of a pooled model, which makes none."
+    )
+    assert "hardly" in plain(describe_gain(replace(none, contexts=0.0)))
+
+
+@pytest.mark.parametrize(
+    ("contexts", "ratio", "question"),
+    [
+        (0.25, (0.4, 0.6), ""),
+        (0.25, None, ""),
+        (0.25, (0.2, 1.2), "on held-out rows, the gain over a pooled model may be chance"),
+        (0.49, (0.97, 0.99), "a pooled model predicts held-out rows about as well"),
+        (0.6, (1.1, 1.3), "a pooled model predicts held-out rows better"),
+    ],
+)
+def test_a_gain_is_questioned_where_the_figures_do_not_show_it(contexts, ratio, question):
+    assert question_gain(replace(ERRORS, contexts=contexts, ratio_interval=ratio)) == question
 
 
 def test_what_an_interval_means_and_how_it_is_estimated():

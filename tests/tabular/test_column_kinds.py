@@ -11,6 +11,7 @@ from leaflearn.tabular.column_kinds import (
     Column,
     describe_cell,
     find_kind,
+    find_row_numbers,
     read_column,
     read_dates,
     read_numbers,
@@ -175,3 +176,18 @@ def test_numeric_types_of_all_libraries_are_numbers():
 
 def test_errors_shorten_long_cells():
     assert describe_cell(pandas.Series(["x" * 1000]), 0) == f"'{'x' * 40}...' in row 1"
+
+
+def test_row_numbers_are_found_in_the_table_as_it_was_read():
+    table = pandas.DataFrame({"id": np.arange(1, 101), "text": np.arange(100).astype(str)})
+    table["shuffled"] = np.random.default_rng(0).permutation(100)
+    table["years"] = np.arange(1950, 2050)
+    table["word"] = "a"
+    table.loc[3, "word"] = None
+    found = find_row_numbers(table, list(table.columns))
+    assert [(column.name, column.kind) for column in found] == [
+        ("id", "nothing"),
+        ("text", "nothing"),
+    ]
+    assert find_row_numbers(table.drop(index=5), ["id"]) == []
+    assert find_row_numbers(table.iloc[:0], ["id"]) == []

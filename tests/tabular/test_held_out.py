@@ -12,7 +12,9 @@ from leaflearn.tabular import settings
 from leaflearn.tabular.held_out import (
     HeldOutErrors,
     are_needed,
+    choose_rows,
     compare_with_pooled_model,
+    count_folds,
     find_interval,
     find_interval_of_ratio,
     measure_errors,
@@ -35,7 +37,7 @@ def test_contexts_in_conflict_beat_the_pooled_model(rows):
     errors = compare_with_pooled_model(LEAF, X, y, group, contexts, seed=0)
     assert errors.metric == "RMSE"
     assert errors.contexts < 0.3 * errors.one_model
-    assert errors.n_rows == 60
+    assert (errors.n_rows, errors.n_groups, errors.has_effects) == (300, 15, False)
 
 
 def test_random_contexts_do_not_beat_the_pooled_model(rows):
@@ -71,13 +73,84 @@ def test_a_context_with_one_label_predicts_it(rows):
     assert errors.contexts < 0.1 < errors.one_model
 
 
-def test_the_number_of_rows_is_limited(rows, monkeypatch):
+def test_large_groups_all_take_part_and_the_pooled_model_learns_from_all_other_rows():
+    """Forty large groups: held-out rows of few of them would say little about the others."""
+    rng = np.random.default_rng(0)
+    group = np.repeat(np.arange(40), 1000)
+    X, contexts = rng.normal(size=(40_000, 1)), (np.arange(40) < 13).astype(int)
+    y = X[:, 0] + np.where(contexts[group] == 1, 32.0, 0.0) + rng.normal(0, 1.0, 40_000)
+    n_learned = []
+
+    class Counting(LinearRegression):
+        def fit(self, X, y, sample_weight=None):
+            n_learned.append(len(y))
+            return super().fit(X, y)
+
+    leaf = LeafRegressor(2, local_model=Counting())
+    errors = compare_with_pooled_model(leaf, X, y, group, contexts, seed=0)
+    assert (errors.n_groups, errors.n_rows) == (40, 20_000)
+    assert max(n_learned) == 36_000  # all rows but those of a fold
+    assert errors.contexts == pytest.approx(1.0, rel=0.05)
+    assert errors.one_model == pytest.approx(32 * np.sqrt(13 / 40 * 27 / 40), rel=0.05)
+
+
+def test_contexts_that_were_chosen_with_the_held_out_rows_in_view_do_not_look_better():
+    """Noise in groups of three rows: each group in the context that is closer to its mean."""
+    rng = np.random.default_rng(0)
+    group, y = np.repeat(np.arange(200), 3), rng.normal(size=600)
+    contexts = (y.reshape(200, 3).mean(1) > 0).astype(int)
+    in_view = np.sqrt(np.square(y - np.where(contexts[group] == 1, 0.46, -0.46)).mean())
+    assert in_view < 0.92
+    errors = compare_with_pooled_model(LEAF, np.zeros((600, 1)), y, group, contexts, seed=0)
+    assert errors.contexts > errors.one_model > 0.97
+
+
+def test_the_number_of_rows_is_limited_but_not_that_of_groups(rows, monkeypatch):
     X, group, _ = rows
     monkeypatch.setattr(settings, "TABLES", replace(settings.TABLES, held_out_rows=100))
-    assert (
-        compare_with_pooled_model(LEAF, X, X[:, 0], group, np.zeros(15, dtype=int), seed=0).n_rows
-        == 20
-    )
+    errors = compare_with_pooled_model(LEAF, X, X[:, 0], group, np.zeros(15, dtype=int), seed=0)
+    assert (errors.n_rows, errors.n_groups) == (90, 15)
+
+
+def test_of_many_groups_at_least_some_hundreds_are_held_out():
+    chosen = np.repeat(np.arange(9000), 30)[choose_rows(np.repeat(np.arange(9000), 30), 5000, 0)]
+    assert len(np.unique(chosen)) == 500
+    assert set(np.bincount(chosen)) == {0, 10}
+    few = np.repeat(np.arange(9000), 30)[choose_rows(np.repeat(np.arange(9000), 30), 100, 0)]
+    assert len(np.unique(few)) == settings.TABLES.min_held_out_groups
+
+
+def test_the_work_is_counted():
+    assert [count_folds(n, are_networks=False) for n in (100, 50_000, 80_000, 10**7)] == [
+        5,
+        5,
+        3,
+        2,
+    ]
+    assert count_folds(10**7, are_networks=True) == count_folds(10, are_networks=True) == 3
+
+
+def test_group_effects_are_found_from_the_other_rows(rows):
+    X, group, rng = rows
+    y = X[:, 0] + rng.normal(0, 2.0, 15)[group] + 0.1 * rng.normal(size=300)
+    leaf = LeafRegressor(1, local_model="linear", random_state=0).fit(X, y, groups=group)
+    errors = compare_with_pooled_model(leaf, X, y, group, leaf.contexts_, seed=0)
+    assert errors.has_effects
+    assert errors.contexts == pytest.approx(0.1, rel=0.2)
+    assert errors.one_model > 1.0
+    assert leaf.n_contexts == 1
+
+
+def test_networks_learn_the_known_contexts_again(rows):
+    X, group, rng = rows
+    contexts = np.arange(15) % 2
+    y = np.where(contexts[group] == 0, 1.0, -1.0) * X[:, 0] + 0.1 * rng.normal(size=300)
+    for kind, target in ((LeafRegressor, y), (LeafClassifier, np.where(y > 0, "b", "a"))):
+        leaf = kind(1, max_epochs=2, random_state=0).fit(X[:60], target[:60], groups=group[:60])
+        leaf.set_params(max_epochs=200)  # the networks of the folds train for a tenth
+        errors = compare_with_pooled_model(leaf, X, target, group, contexts, seed=0)
+        assert errors.n_rows == 300
+        assert errors.contexts < 0.6 * errors.one_model
 
 
 def test_a_feature_that_matters_in_one_context_only_is_needed(rows):

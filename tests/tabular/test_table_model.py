@@ -23,7 +23,6 @@ from leaflearn.messages import (
     NoProbabilities,
     TableWarning,
 )
-from leaflearn.tabular import settings
 from leaflearn.tabular.table_model import TableModel
 
 pytestmark = pytest.mark.filterwarnings(
@@ -50,7 +49,6 @@ def make_table(n_sites=12, n_rows=8, seed=0):
 def train_briefly(monkeypatch):
     """These tests check that networks can be fitted, not how well they predict."""
     monkeypatch.setattr(engine_settings, "TRAINING", replace(engine_settings.TRAINING, n_steps=20))
-    monkeypatch.setattr(settings, "TABLES", replace(settings.TABLES, held_out_steps=5))
 
 
 TABLE = make_table()
@@ -387,3 +385,22 @@ def test_telling_columns_is_a_deprecated_name(quantity):
     with pytest.warns(FutureWarning, match=sentence):
         columns = quantity.telling_columns_
     assert columns == quantity.informative_columns_ == ["dose"]
+
+
+def test_row_numbers_are_not_learned_from_where_rows_without_a_target_are_left_out():
+    rng = np.random.default_rng(0)
+    table = pandas.DataFrame({"row": np.arange(1, 301), "site": np.repeat(np.arange(15), 20)})
+    table["dose"] = rng.normal(size=300)
+    table["effect"] = table["dose"] + 0.02 * table["row"]  # a trend that the numbers would explain
+    table.loc[rng.choice(300, 30, replace=False), "effect"] = np.nan
+    model = TableModel("effect", group="site", contexts=1, local_model="linear")
+    with pytest.warns(TableWarning, match=r"Columns were left out: 'row' \(row numbers\)\."):
+        model.fit(table)
+    assert model.informative_columns_ == ["dose"]
+    named = TableModel("effect", "site", contexts=1, local_model="linear", features=["row"])
+    with pytest.warns(TableWarning, match="is missing in 30 of 300 rows"):
+        assert named.fit(table).informative_columns_ == ["row"]
+    with pytest.raises(
+        ValueError, match=r"^No column is left to learn from\. Columns were left out"
+    ):
+        TableModel("effect", "site").fit(table[["row", "site", "effect"]])

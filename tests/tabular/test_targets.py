@@ -16,7 +16,14 @@ def column(cells):
     [
         (["good", "bad", "good"], "classification", "it holds text"),
         ([True, False, True], "classification", "it holds text"),
-        ([1, 2, 3, 4, 5] * 5, "classification", "it holds 5 different whole numbers"),
+        ([1, 2, 3, 4, 5] * 5, "regression", "it holds ratings from 1 to 5"),
+        (["1", "2", "3", "4"] * 5, "regression", "it holds ratings from 1 to 4"),
+        ([-2, -1, 0, 1, 2] * 5, "regression", "it holds ratings from -2 to 2"),
+        ([0, 2, 3, 5, 7, 8, 10] * 5, "regression", "it holds ratings from 0 to 10"),
+        ([0, 1, 2, 3, 4] * 5, "classification", "it holds 5 different whole numbers"),
+        ([1, 2, 3] * 5, "classification", "it holds 3 different whole numbers"),
+        ([1, 2, 4, 8] * 5, "classification", "it holds 4 different whole numbers"),
+        ([-1, 1] * 5, "classification", "it holds 2 different whole numbers"),
         ([1.0, 2.0] * 5, "classification", "it holds 2 different whole numbers"),
         (["1", "2"] * 5, "classification", "it holds 2 different whole numbers"),
         (list(range(11)) * 5, "regression", "it holds numbers"),
@@ -28,6 +35,21 @@ def column(cells):
 def test_the_task_and_the_reason(cells, task, reason):
     target = find_target(column(cells))
     assert (target.task, target.reason) == (task, reason)
+
+
+@pytest.mark.parametrize(
+    ("cells", "alternative"),
+    [
+        ([1, 2, 3, 4, 5] * 5, "classification"),
+        ([0, 1, 2] * 5, "regression"),
+        ([0, 1] * 5, ""),
+        ([1.5, 2.5], ""),
+        (["a", "b"], ""),
+    ],
+)
+def test_whole_numbers_that_would_suit_both_tasks_name_the_other(cells, alternative):
+    assert find_target(column(cells)).alternative == alternative
+    assert find_target(column([1, 2, 3, 4, 5] * 5), "regression").alternative == ""
 
 
 @pytest.mark.parametrize("task", ["classification", "regression"])

@@ -17,7 +17,9 @@ from leaflearn.report.formatting import (
     SPACE,
     describe_gain,
     explain_intervals,
+    name_compared,
     natural_key,
+    question_gain,
     show_error,
     show_interval,
 )
@@ -45,6 +47,7 @@ def describe(model: TableModel) -> dict[str, Any]:
         "target": model.target,
         "task": model.target_.task,
         "why_this_task": model.target_.reason,
+        "other_task": model.target_.alternative or None,
         "labels": estimator.classes_.tolist() if model.target_.is_label else None,
         "group": model.group,
         "rows": model.n_rows_,
@@ -136,6 +139,7 @@ def _describe_errors(errors: HeldOutErrors | None) -> dict[str, Any] | None:
         "contexts_to_one_model_interval": errors.ratio_interval,
         "rows": errors.n_rows,
         "groups": errors.n_groups,
+        "has_group_effects": errors.has_effects,
         "by_context": [asdict(part) for part in errors.by_context],
     }
 
@@ -161,16 +165,27 @@ def _summarize_data(model: TableModel) -> str:
     )
     return (
         f"{model.n_rows_:,} rows, {groups}. The target {shorten(model.target)!r} is treated as "
-        f"{task} ({model.target_.reason}).\n"
+        f"{task} ({model.target_.reason}{_mention_other_task(model)}).\n"
         f"Learned from {images}{list_names(prepare.used)}.{left_out}\n"
     )
 
 
+def _mention_other_task(model: TableModel) -> str:
+    other = model.target_.alternative
+    words = "labels" if other == "classification" else "quantities"
+    return f"; --task {other} treats them as {words}" if other else ""
+
+
 def _summarize_contexts(model: TableModel) -> str:
     estimator = model.estimator_
+    has_effects = estimator.fitted_state_.effects is not None
+    if model.contexts == 1 and has_effects:
+        return (
+            "One context, as requested: one model predicts for all groups, with effects of each.\n"
+        )
     if model.contexts == 1:
         return "One context, as requested: a pooled model predicts for all groups.\n"
-    if estimator.n_contexts_ == 1 and estimator.fitted_state_.effects is not None:
+    if estimator.n_contexts_ == 1 and has_effects:
         return "One context: no group contradicts the others, but each may have its own effects.\n"
     if estimator.n_contexts_ == 1:
         return (
@@ -208,7 +223,8 @@ def _summarize_shares(model: TableModel) -> str:
 def _count_contexts(model: TableModel) -> str:
     n_contexts, used = model.estimator_.n_contexts_, int((model.estimator_.usage_ > 0).sum())
     if used == n_contexts:
-        return f"{n_contexts} contexts were found."
+        question = "" if model.errors_ is None else question_gain(model.errors_)
+        return f"{n_contexts} contexts were found{f', but {question}' if question else ''}."
     have = "has" if used == 1 else "have"
     return (
         f"{n_contexts} contexts were requested, but only {used} {have} groups; try another --seed, "
@@ -297,12 +313,11 @@ def _summarize_errors(model: TableModel) -> str:
     metric = "Error rate" if errors.is_rate else "Root mean squared error"
     pooled = _show_error(errors, errors.one_model, errors.one_model_interval)
     contexts, gain = "", []
-    if model.estimator_.n_contexts_ > 1:
-        contexts = f", contexts {_show_error(errors, errors.contexts, errors.contexts_interval)}"
+    if model.estimator_.n_contexts_ > 1 or errors.has_effects:
+        compared = name_compared(errors).removeprefix("the ")
+        error = _show_error(errors, errors.contexts, errors.contexts_interval)
+        contexts = f", {'with ' if errors.has_effects else ''}{compared} {error}"
         gain = ["".join(describe_gain(errors))]
-    elif model.estimator_.fitted_state_.effects is not None:
-        own = _show_error(errors, errors.contexts, errors.contexts_interval)
-        contexts = f", with group effects {own}"
     sentence = (
         f"{metric} on {errors.n_rows:,} rows held out within the groups: "
         f"pooled model {pooled}{contexts}."

@@ -61,7 +61,7 @@ class NumberOfContexts(click.ParamType):
     default="auto",
     show_default=True,
     type=click.Choice(["auto", "regression", "classification"]),
-    help="Whether the target is a quantity or a label.",
+    help="Whether the target is a quantity or a label; ratings such as 1 to 5 are quantities.",
 )
 @click.option(
     "--local-model",

@@ -44,6 +44,10 @@ class DiagnosticSettings:
         The same two numbers for classes with group effects, whose paths take longer.
     max_required_rows
         Where more rows would be required, rows like these do not identify the context.
+    far_widths
+        An input is far outside the training data if it is beyond their range by more than this
+        many times its width. Samples of ten rows from a normal distribution have a range of about
+        three standard deviations, so that ordinary rows are never that far.
     min_variance_share
         Differences between groups below this share of the variance of a row are not mentioned.
     max_mapped_rows
@@ -67,6 +71,7 @@ class DiagnosticSettings:
     n_answer_paths: int = 30
     answers_per_step: int = 4
     max_required_rows: int = 1000
+    far_widths: float = 1.0
     min_variance_share: float = 0.01
     max_mapped_rows: int = 500
     n_permutations: int = 1999

@@ -96,7 +96,7 @@ class GroupEffects:
 
     def design(self, X: Floats) -> Floats:
         """The columns that have effects, (N, q)."""
-        return self.features(X)[:, self.columns]
+        return self.features.select(X, self.columns)
 
     def of_groups(
         self,

@@ -223,12 +223,14 @@ def fit_by_laplace(
     group_weight: Floats | None = None,
     full: bool = False,
     start: LogisticFit | None = None,
+    root: Floats | None = None,
     offset: Floats | None = None,
 ) -> LogisticFit:
     """The same, with effects as large as Laplace's marginal likelihood has them.
 
     Working responses underestimate the variances of effects where groups have few rows. All
     standard deviations are therefore multiplied by the factor that makes the answers most probable.
+    Their ratios are those of `root`, if it is given.
 
     Examples
     --------
@@ -242,11 +244,13 @@ def fit_by_laplace(
     True
     """
     limits = settings.LOGISTIC
-    fit = fit_logistic(
-        answers, design, columns, is_shrunk, group_weight, full, start, offset=offset
-    )
+    how = columns, is_shrunk, group_weight, full
+    fit = fit_logistic(answers, design, *how, start, offset=offset)
     if not len(columns):
         return fit
+    if root is not None:
+        like = replace(fit, model=replace(fit.model, root=root))
+        fit = fit_logistic(answers, design, *how, like, keep_variances=True, offset=offset)
     z = design[:, columns]
     weight = np.ones(answers.n_groups) if group_weight is None else group_weight
 
@@ -260,18 +264,9 @@ def fit_by_laplace(
     best, highest = fit, value(fit)
     for factor in (limits.effect_factor, 1 / limits.effect_factor):
         for _ in range(limits.max_scalings):
-            other = fit_logistic(
-                answers,
-                design,
-                columns,
-                is_shrunk,
-                group_weight,
-                full,
-                best.scale_effects(factor),
-                keep_variances=True,
-                n_steps=limits.n_scaled_steps,
-                offset=offset,
-            )
+            scaled = best.scale_effects(factor)
+            n_steps = limits.n_scaled_steps
+            other = fit_logistic(answers, design, *how, scaled, True, n_steps, offset)
             reached = value(other)
             if not reached > highest:
                 break

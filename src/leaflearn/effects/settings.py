@@ -22,6 +22,15 @@ class EffectSettings:
         Between a smooth part of nearly zero and one that is hardly shrunk.
     max_iter
         Iterations of a search.
+    start_damping, min_damping
+        Share of the information that is added to its diagonal, so that steps are careful.
+    max_damped
+        How often a step is tried again with more damping.
+    max_step
+        Longest step of a standard deviation or of the log smoothness.
+    close_fall, min_fall
+        Where a step is expected to lower minus twice the log-likelihood by less than the first, it
+        is taken in any case; by less than the second, the search ends.
     n_restarts
         How often a search continues where a variance got stuck at zero.
     fixed_ridge
@@ -59,6 +68,12 @@ class EffectSettings:
     start_smoothness: float = 0.1
     log_smoothness_range: tuple[float, float] = (-14.0, 6.0)
     max_iter: int = 200
+    start_damping: float = 1e-2
+    min_damping: float = 1e-6
+    max_damped: int = 20
+    max_step: float = 2.0
+    close_fall: float = 1e-2
+    min_fall: float = 1e-10
     n_restarts: int = 4
     fixed_ridge: float = 1e-10
     min_free_share: float = 0.1
@@ -153,7 +168,7 @@ class LogisticSettings:
     effect_tolerance: float = 1e-3
     effect_factor: float = 1.25
     max_scalings: int = 12
-    n_scaled_steps: int = 4
+    n_scaled_steps: int = 3
     least_deviation: float = 0.2
 
 

@@ -86,15 +86,16 @@ def fit_answers(
     one, boosted = choice.one, None
     if choice.name == "boosting":  # trees of indicators helped to choose; those of log-odds stay
         one = fit_one_context(rows, "smooth", parameters.group_effects, seed)
-    task = _Task.of(one, rows, indicators)
+    task = _Task.of(one, rows, indicators, float(common))
     if choice.name == "boosting":
         boosted, training = task.boost(rows, seed)
         rows = replace(rows, boosted=training)
-        task = _Task.of(one, rows, indicators)
+        task = _Task.of(one, rows, indicators, float(common))
     n_contexts = None if parameters.n_contexts == "auto" else int(parameters.n_contexts)
     is_hard = parameters.allocation == "hard"
     judged, chosen = [task.judge(np.ones((1, rows.n_groups)), is_hard)], 0
-    if n_contexts != 1 and rows.n_groups > 2:
+    was_searched = n_contexts != 1 and rows.n_groups > 2
+    if was_searched:
         rng = np.random.default_rng(seed)
         for candidate in task.search(n_contexts, parameters.group_effects is not None, rng):
             judged.append(task.judge(candidate.posterior, is_hard))
@@ -119,7 +120,8 @@ def fit_answers(
     selection |= choice.describe()
     if parameters.local_model is None:
         selection |= {"row_error": np.array([task.held_out_error(fit, seed)])}
-    init = _explain(judged, chosen, len(task.columns) > 0)
+    has_effects = len(task.columns) > 0
+    init = _explain(judged, chosen, has_effects) if was_searched else "one context"
     seconds = time.perf_counter() - began
     return make_state(fit, local_models, effects, init, selection, sizes, seconds)
 
@@ -144,8 +146,6 @@ def _is_better(more: _Judged, fewer: _Judged) -> bool:
 
 def _explain(judged: Sequence[_Judged], chosen: int, has_effects: bool) -> str:
     n_contexts = len(judged[chosen].fit.models)
-    if len(judged) == 1:
-        return "one context"
     if n_contexts == 1:
         how = "groups differ by degree" if has_effects else "groups do not differ"
         return f"{how}: more contexts do not explain them better"
@@ -179,7 +179,7 @@ class _Task:
     one: list[LogisticFit]  # one context, by target
 
     @classmethod
-    def of(cls, one: OneContext, rows: Rows, indicators: Floats) -> _Task:
+    def of(cls, one: OneContext, rows: Rows, indicators: Floats, scale: float) -> _Task:
         m, D = rows.n_groups, indicators.shape[1]
         answers = [Answers.of(indicators[:, d], rows.group, m, rows.weight) for d in range(D)]
         design = rows.design(one.features)[answers[0].order]
@@ -190,8 +190,17 @@ class _Task:
         n_diagonal = len(columns) + int(one.is_shrunk.any())
         is_full = bool(len(columns)) and one.models[0].n_parameters > n_diagonal
         evidence = 1.0 if D == 1 else (D - 1) / D
-        how = columns, is_shrunk, None, is_full
-        fits = [fit_by_laplace(each, design, *how) for each in answers]
+        how = columns, is_shrunk, None, is_full, None
+        # Least squares on indicators finds the ratios of the variances well; log-odds change by one
+        # over the variance of an indicator when its mean changes by one.
+        roots = [
+            model.root * np.sqrt(max(model.noise, 1e-6)) * scale / max(each.y.var(), 1e-6)
+            for model, each in zip(one.models, answers, strict=True)
+        ]
+        fits = [
+            fit_by_laplace(each, design, *how, root)
+            for each, root in zip(answers, roots, strict=True)
+        ]
         return cls(answers, design, columns, is_shrunk, is_full, evidence, fits)
 
     def boost(self, rows: Rows, seed: int) -> tuple[BoostedColumns, Floats]:
@@ -213,7 +222,7 @@ class _Task:
     def search(
         self, n_contexts: int | None, may_have_effects: bool, rng: np.random.Generator
     ) -> list[Candidate]:
-        """The best candidate of each number of contexts above one, on working responses."""
+        """Numbers of contexts up to the one that working responses suggest, the best of each."""
         free = _free_targets(self.answers)
         parts = [(self.answers[d], self.one[d].eta) for d in free]
         weight = np.mean([curvature(eta) for _, eta in parts], 0)
@@ -230,26 +239,32 @@ class _Task:
         models = [self.one[d].model for d in free]
         how = self.is_shrunk, n_contexts, may_have_effects, rng, True
         structure = choose_structure(moments, models, *how)
+        chosen = structure.chosen.n_contexts
+        if n_contexts is not None or chosen == 1:
+            return [structure.chosen] if chosen > 1 else []
         best: dict[int, Candidate] = {}
         for candidate in sorted(structure.candidates, key=lambda each: -each.criterion):
             best[candidate.n_contexts] = candidate
-        return [best[n] for n in sorted(best) if n > 1]
+        return [best[n] for n in sorted(best) if 1 < n <= chosen]
 
     def judge(self, posterior: Floats, is_hard: bool) -> _Judged:
         """Fit contexts from a posterior (K, m), and measure the density of held-out groups."""
         limits = settings.ANSWERS
-        best = self._fit_contexts(posterior, self.one, is_hard)
         if len(posterior) == 1 or not len(self.columns):
+            best = self._fit_contexts(posterior, self.one, is_hard)
             return _Judged(best.found, self._hold_out(best))
+        best = self._fit_contexts(posterior, self.one, is_hard, limits.n_rounds)
         for _ in range(limits.n_variance_rounds):
-            best = self._fit_contexts(best.found.posterior, self._pool_variances(best), is_hard)
+            pooled = self._pool_variances(best)
+            best = self._fit_contexts(best.found.posterior, pooled, is_hard, limits.n_rounds)
         for factor in (limits.effect_factor, 1 / limits.effect_factor):
             for _ in range(limits.max_scalings):
                 scaled = [each.scale_effects(factor) for each in best.shared]
-                other = self._fit_contexts(best.found.posterior, scaled, is_hard)
+                other = self._fit_contexts(best.found.posterior, scaled, is_hard, limits.n_rounds)
                 if not other.found.history["loss"][-1] < best.found.history["loss"][-1]:
                     break
                 best = other
+        best = self._fit_contexts(best.found.posterior, best.shared, is_hard)
         return _Judged(best.found, self._hold_out(best))
 
     def _pool_variances(self, fitted: _ContextFits) -> list[LogisticFit]:
@@ -275,7 +290,11 @@ class _Task:
         return pooled
 
     def _fit_contexts(
-        self, posterior: Floats, shared: list[LogisticFit], is_hard: bool
+        self,
+        posterior: Floats,
+        shared: list[LogisticFit],
+        is_hard: bool,
+        n_rounds: int | None = None,
     ) -> _ContextFits:
         fits: list[list[LogisticFit]] = []
 
@@ -290,7 +309,7 @@ class _Task:
             ]
             return [[each.model for each in of_context] for of_context in fits]
 
-        found = alternate(posterior, fit, self._score, is_hard)
+        found = alternate(posterior, fit, self._score, is_hard, n_rounds)
         return _ContextFits(found, fits, shared)
 
     def _fit_context(

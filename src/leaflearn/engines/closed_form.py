@@ -39,9 +39,10 @@ from leaflearn.engines.boosting import BoostedColumns
 from leaflearn.engines.calibration import posterior as posterior_of
 from leaflearn.engines.fitted_state import FittedState
 from leaflearn.engines.local_models import LocalModels, Scaling
+from leaflearn.engines.many_groups import fit_to_all, iterate_moments, sample_groups
 from leaflearn.engines.parameters import Parameters
 from leaflearn.initialization.structure import Structure, choose_structure
-from leaflearn.moments.features import FeatureMap
+from leaflearn.moments.features import FeatureMap, in_blocks
 from leaflearn.moments.group_moments import GroupMoments
 
 Floats = NDArray[np.float64]
@@ -84,9 +85,10 @@ class ClosedFormModels:
 
     def means(self, X: Floats) -> Floats:
         """Means of the targets, (N, K, D)."""
-        return np.einsum(
-            "nf,kfd->nkd", make_design(X, self.features, self.boosted), self.coefficients
-        )
+        K, F, D = self.coefficients.shape
+        flat = np.moveaxis(self.coefficients, 0, 1).reshape(F, K * D)
+        means = in_blocks(lambda rows: make_design(rows, self.features, self.boosted) @ flat, X)
+        return means.reshape(len(X), K, D)
 
     def finish(self, values: Floats) -> Floats:
         """Values as they are, or log-odds as probabilities of the classes, (..., C)."""
@@ -161,8 +163,14 @@ def fit_in_closed_form(
     scaling = Scaling.of(data.y)
     # Weights multiply the log-likelihood; their mean is 1, so that only their ratios matter.
     weight = None if data.weight is None else data.weight / data.weight.mean()
-    rows = Rows(np.asarray(data.X, dtype=np.float64), scaling.apply(data.y), data.group, weight)
-    choice = choose_local_model(rows, parameters.local_model, parameters.group_effects, seed)
+    every = Rows(np.asarray(data.X, dtype=np.float64), scaling.apply(data.y), data.group, weight)
+    how = parameters.group_effects, seed
+    is_boosting = parameters.local_model == "boosting"
+    choice = choose_local_model(
+        every if is_boosting else every.sample(seed), parameters.local_model, *how
+    )
+    if choice.rows.is_sample and choice.boosted is not None:  # trees learn from all rows
+        choice = replace(choose_local_model(every, "boosting", *how), errors=choice.errors)
     one, rows, boosted = choice.one, choice.rows, choice.boosted
     n_contexts = None if parameters.n_contexts == "auto" else int(parameters.n_contexts)
     structure: Structure | None = None
@@ -185,6 +193,15 @@ def fit_in_closed_form(
         posterior = np.delete(fit.posterior, n_groups.argmin(), 0)
         posterior = posterior / np.maximum(posterior.sum(0), 1e-12)
         fit = _fit_contexts(one, columns, posterior, parameters.allocation == "hard")
+    selection = describe(structure) | choice.describe()
+    if parameters.local_model is None:
+        error = held_out_error(fit, one, rows, seed)
+        selection |= {"row_error": np.array([error])}
+    if rows.is_sample:
+        blocks = iterate_moments(one.features, every.X, every.y, every.group, weight)
+        is_hard = parameters.allocation == "hard"
+        found = fit_to_all(fit.models, fit.priors, blocks, one.is_shrunk, is_hard)
+        fit = replace(fit, **vars(found))
     scale = scaling.scale
     coefficients = fit.coefficients * scale
     coefficients[:, 0] += scaling.center
@@ -193,11 +210,7 @@ def fit_in_closed_form(
     variances = GroupEffects.without_groups(one.features, columns, fit.roots, noise, fit.priors)
     init = "one context" if structure is None else structure.explain()
     seconds = time.perf_counter() - began
-    selection = describe(structure) | choice.describe()
-    if parameters.local_model is None:
-        error = held_out_error(fit, one, rows, seed)
-        selection |= {"row_error": np.array([error])}
-    return make_state(fit, local_models, variances, init, selection, one.moments.sizes, seconds)
+    return make_state(fit, local_models, variances, init, selection, every.sizes, seconds)
 
 
 @dataclass(frozen=True, eq=False)
@@ -309,10 +322,35 @@ class Rows:
     group: Ints
     weight: Floats | None
     boosted: Floats | None = None  # boosted columns, out of fold                   (N, D)
+    every_X: Floats | None = None  # inputs of all rows, where these are some of them
 
     @property
     def n_groups(self) -> int:
         return int(self.group.max()) + 1
+
+    @property
+    def sizes(self) -> Floats:
+        """Rows of each group, or the sum of their weights, (m,)."""
+        return np.bincount(self.group, self.weight).astype(np.float64)
+
+    @property
+    def is_sample(self) -> bool:
+        """Whether these are the rows of some of the groups only."""
+        return self.every_X is not None
+
+    @property
+    def linear_features(self) -> FeatureMap:
+        """A constant and the inputs, in the units and the range of all rows."""
+        return FeatureMap.of(self.X if self.every_X is None else self.every_X)
+
+    def sample(self, seed: int) -> Rows:
+        """The rows of some of the groups, where there are very many."""
+        if self.n_groups <= settings.CLOSED_FORM.max_groups:
+            return self
+        rows = sample_groups(self.group, settings.CLOSED_FORM.max_groups, seed)
+        group = np.unique(self.group[rows], return_inverse=True)[1]
+        weight = None if self.weight is None else self.weight[rows]
+        return Rows(self.X[rows], self.y[rows], group, weight, every_X=self.X)
 
     def design(self, features: FeatureMap) -> Floats:
         """Features of all rows, with boosted columns last, (N, F)."""
@@ -320,8 +358,10 @@ class Rows:
         return design if self.boosted is None else np.concatenate([design, self.boosted], 1)
 
     def moments(self, features: FeatureMap) -> GroupMoments:
-        design = self.design(features)
-        return GroupMoments.of(design, self.y, self.group, self.n_groups, self.weight)
+        how = self.y, self.group, self.n_groups, self.weight
+        if self.boosted is None:
+            return GroupMoments.of_rows(features, self.X, *how)
+        return GroupMoments.of(self.design(features), *how)
 
 
 @dataclass(frozen=True, eq=False)
@@ -341,7 +381,7 @@ class OneContext:
 def fit_one_context(rows: Rows, local_model: str, group_effects: Any, seed: int = 0) -> OneContext:
     """One context with the features and the effects that the likelihood asks for."""
     first = np.array([0] if group_effects is not None else [], dtype=np.intp)
-    linear = FeatureMap.of(rows.X)
+    linear = rows.linear_features
     candidates = [_fit_columns(rows, linear, [first] * rows.y.shape[1])]
     if local_model != "linear":
         candidates = [
@@ -443,6 +483,7 @@ def alternate(
     fit: Callable[[Floats, list[list[Any]]], list[list[Any]]],
     score: Callable[[list[list[Any]]], Floats],
     is_hard: bool,
+    n_rounds: int | None = None,
 ) -> Contexts:
     """Alternate between the contexts' models and the groups' posterior, from a given posterior.
 
@@ -457,12 +498,14 @@ def alternate(
         Minus the log marginal likelihood of each group under the models of each context, (m, K).
     is_hard
         Whether each group belongs to one context alone.
+    n_rounds
+        Rounds at most.
     """
     limits, (K, m) = settings.CLOSED_FORM, posterior.shape
     models: list[list[Any]] = []
     history: dict[str, list[Any]] = {"loss": [], "changed": [], "usage": []}
     has_converged = False
-    for _ in range(limits.max_rounds):
+    for _ in range(n_rounds or limits.max_rounds):
         models = fit(posterior, models)
         priors = np.maximum(posterior.sum(1) / posterior.sum(), 1e-6)
         scores = score(models) - np.log(priors)

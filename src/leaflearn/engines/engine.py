@@ -30,18 +30,34 @@ ENGINES: dict[str, Engine] = {
 }
 
 
+def suits_engine(local_model: Any, kind: str) -> bool:
+    """Whether fitted local models of this kind can belong to a `local_model`.
+
+    Examples
+    --------
+    >>> suits_engine(None, "mlp"), suits_engine("linear", "mlp")
+    (True, False)
+    """
+    engine = choose_engine(local_model)
+    return engine == kind or (engine == "chosen" and kind in ("mlp", "closed_form"))
+
+
 def choose_engine(local_model: Any) -> str:
     """The engine of a local model: "mlp", "module" (a factory), "refit" or "closed_form".
+
+    None is "chosen": which one depends on the rows.
 
     Examples
     --------
     >>> from sklearn.linear_model import Ridge
     >>> choose_engine(None), choose_engine(Ridge()), choose_engine(lambda shape, n_outputs: ...)
-    ('mlp', 'refit', 'module')
+    ('chosen', 'refit', 'module')
     """
     if isinstance(local_model, str) and local_model in CLOSED_FORM_MODELS:
         return "closed_form"
     if local_model is None:
+        return "chosen"
+    if isinstance(local_model, str) and local_model == "mlp":
         return "mlp"
     is_class = isinstance(local_model, type)
     if hasattr(local_model, "fit") and hasattr(local_model, "predict") and not is_class:
@@ -59,7 +75,7 @@ def choose_engine(local_model: Any) -> str:
     if callable(local_model):
         return "module"
     raise TypeError(
-        f"local_model={local_model!r} is neither None, 'linear', 'smooth', 'boosting', a factory "
-        "(input_shape, n_outputs) -> torch.nn.Module, nor a scikit-learn estimator object; pass "
-        "one of these."
+        f"local_model={local_model!r} is neither None, 'linear', 'smooth', 'boosting', 'mlp', a "
+        "factory (input_shape, n_outputs) -> torch.nn.Module, nor a scikit-learn estimator object; "
+        "pass one of these."
     )

@@ -78,7 +78,7 @@ def fit_by_gradient(
     """
     device = resolve_device(parameters.device)
     # The default network sees standardized data; a module of the user's sees it as it is.
-    is_default = parameters.local_model is None
+    is_default = parameters.local_model in (None, "mlp")
     x_scaling = Scaling.of(data.X) if is_default else None
     y_scaling = Scaling.of(data.y) if is_default and not data.is_classifier else None
     tensors = to_grouped_tensors(data, x_scaling, y_scaling, device)

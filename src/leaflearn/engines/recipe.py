@@ -292,7 +292,7 @@ def make_factory(local_model: Any, data: GroupedData) -> Callable[[], nn.Module]
     Linear(in_features=3, out_features=64, bias=True)
     """
     input_shape = data.X.shape[1:]
-    if local_model is None:
+    if local_model in (None, "mlp"):
         few = input_shape[0] <= settings.TRAINING.n_few_features
         hidden = settings.TRAINING.hidden_few if few else settings.TRAINING.hidden_many
         return lambda: mlp(input_shape[0], data.n_outputs, hidden).float()

@@ -193,6 +193,11 @@ class ClosedFormSettings:
         Residuals count at most as this many median residuals.
     max_work
         Rows times fits that a candidate may take to be compared; a named one is always fitted.
+    max_groups
+        Of more groups, contexts, columns with effects and their variances are found on this many,
+        drawn at random; a variance is then known to about 3 %. Means are fitted to all (cost).
+    groups_at_once
+        Groups whose moments are in memory at the same time when means are fitted to all (cost).
 
     Examples
     --------
@@ -213,6 +218,8 @@ class ClosedFormSettings:
     n_row_folds: int = 3
     error_bound: float = 6.0
     max_work: float = 3e6
+    max_groups: int = 2000
+    groups_at_once: int = 1000
 
 
 @dataclass(frozen=True)
@@ -265,8 +272,9 @@ class AnswerSettings:
         Rise of the summed log density of held-out groups that they have to bring besides.
     patience
         Numbers of contexts that may bring no such rise in succession.
-    n_variance_rounds
-        How often the variances of effects within contexts are estimated by working responses.
+    n_variance_rounds, n_rounds
+        How often the variances of effects within contexts are estimated by working responses, and
+        the rounds of allocation after each.
     effect_factor, max_scalings
         By which the standard deviations of effects are then multiplied, at most this often, as long
         as the answers become more probable.
@@ -284,11 +292,37 @@ class AnswerSettings:
     min_gain: float = 3.0
     patience: int = 2
     n_variance_rounds: int = 2
+    n_rounds: int = 4
     effect_factor: float = 1.3
     max_scalings: int = 3
 
 
+@dataclass(frozen=True)
+class ChoiceSettings:
+    """Which engine fits when no local model is given.
+
+    Parameters
+    ----------
+    max_features
+        Inputs that models in closed form take by default; more are left to networks.
+    max_group_size
+        Mean rows of a group below which the surrogate search is asked as well.
+    clear_share
+        Its contexts are preferred if they leave at most this share of the error of held-out rows.
+
+    Examples
+    --------
+    >>> ChoiceSettings().max_group_size
+    6.0
+    """
+
+    max_features: int = 100
+    max_group_size: float = 6.0
+    clear_share: float = 0.9
+
+
 TRAINING = TrainingSettings()
+CHOICE = ChoiceSettings()
 ANSWERS = AnswerSettings()
 BOOSTING = BoostingSettings()
 CLOSED_FORM = ClosedFormSettings()

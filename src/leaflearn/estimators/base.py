@@ -36,15 +36,17 @@ from leaflearn.core.grouped_data import (
 from leaflearn.core.losses import Loss
 from leaflearn.core.training import ROWS_AT_ONCE, Callback, Schedule
 from leaflearn.diagnostics.checks import diagnose
+from leaflearn.diagnostics.input_range import find_range, join_ranges, warn_about_far
 from leaflearn.effects.group_effects import GroupEffects
 from leaflearn.engines.answers import fit_answers
 from leaflearn.engines.calibration import find_evidence_factor
+from leaflearn.engines.choice import is_better_start, uses_closed_form
 from leaflearn.engines.closed_form import ClosedFormModels, fit_in_closed_form
 from leaflearn.engines.engine import ENGINES, choose_engine
 from leaflearn.engines.fitted_state import EngineResult, FittedState
 from leaflearn.engines.novelty import HeldOut, choose_held_out
 from leaflearn.engines.parameters import MakeOptimizer
-from leaflearn.engines.settings import HELD_OUT
+from leaflearn.engines.settings import CHOICE, HELD_OUT
 from leaflearn.estimators.identification import Identification
 from leaflearn.estimators.model_io import describe_estimator
 from leaflearn.estimators.onnx_export import export_onnx
@@ -189,25 +191,52 @@ class BaseLeaf(BaseEstimator):
         with self._unchanged_on_error():
             data = self._check_data(X, y, groups, sample_weight)
             random_state = check_random_state(self.random_state)
-            if self._engine == "closed_form":
+            if self._engine == "chosen":
+                state, data = self._fit_chosen(data, random_state)
+            elif self._engine == "closed_form":
                 state = self._fit_in_closed_form(data, random_state)
             else:
-                state, data = self._fit_local_models(data, random_state)
+                state, data = self._fit_local_models(self._engine, data, random_state)
             rng = np.random.default_rng(random_state.randint(2**31 - 1))
             buffer = fill_replay_buffer(data, state.contexts, rng)
             self._assign(replace(state, replay_buffer=buffer), data)
         return self
 
-    def _fit_local_models(
+    def _fit_chosen(
         self, data: GroupedData, random_state: np.random.RandomState
     ) -> tuple[FittedState, GroupedData]:
-        """Find a start, train local models from it, diagnose them; also return the rows used."""
+        """Fit the local model that suits the rows; also return the rows used.
+
+        Models in closed form with group effects, where groups have several rows. Groups of a few
+        rows tell little about their own effects, but much about contexts that they follow exactly:
+        there, networks are trained on the contexts of the surrogate search, if these predict
+        held-out rows clearly better.
+        """
+        n_rows_per_group = len(data.y) / (int(data.group.max()) + 1)
+        if not uses_closed_form(self, data):
+            return self._fit_local_models("mlp", data, random_state)
+        state = self._fit_in_closed_form(data, random_state)
+        if n_rows_per_group >= CHOICE.max_group_size or self.n_contexts == 1:
+            return state, data
         start = initialize(self, data, random_state)
+        if not is_better_start(start, float(state.selection["row_error"][0])):
+            return state, data
+        return self._fit_local_models("mlp", data, random_state, start)
+
+    def _fit_local_models(
+        self,
+        engine: str,
+        data: GroupedData,
+        random_state: np.random.RandomState,
+        start: Start | None = None,
+    ) -> tuple[FittedState, GroupedData]:
+        """Find a start, train local models from it, diagnose them; also return the rows used."""
+        start = initialize(self, data, random_state) if start is None else start
         n_contexts = self._count_contexts(start)
         labels = find_label_blocks(data, n_contexts, start, random_state)
         self._warn_about_single_rows(data, labels)
         data = self._exclude_outliers(data, start if uses_surrogate_start(self) else None)
-        fit = ENGINES[self._engine](self, n_contexts, data, start, random_state)
+        fit = ENGINES[engine](self, n_contexts, data, start, random_state)
         state = self._complete(fit.state, data)
         state = self._diagnose(state, data, start, labels, random_state)
         held_out = self._hold_out(fit, state, data, random_state)
@@ -292,6 +321,7 @@ class BaseLeaf(BaseEstimator):
         if weight is not None and not weight.all():
             data, left = data.take(np.flatnonzero(weight)).renumbered()
             self.groups_ = self.groups_[left]
+        self.input_range_ = find_range(data.X)
         if not isinstance(self.n_contexts, str) and len(self.groups_) < self.n_contexts:
             raise ValueError(
                 f"there are fewer groups ({len(self.groups_)}, n_samples={len(data.y)}) than "
@@ -452,7 +482,13 @@ class BaseLeaf(BaseEstimator):
     def _outputs(self, X: Any) -> NDArray[np.float64]:
         check_is_fitted(self, "local_models_")
         X = check_X(self, X, reset=False, engine=self._engine)
+        self._warn_about_far(X)
         return self.fitted_state_.local_models.outputs(X)
+
+    def _warn_about_far(self, X: Any) -> None:
+        """Warn about inputs far outside the training rows; folders of 0.1.0 have no range."""
+        known, names = (getattr(self, name, None) for name in ("input_range_", "feature_names_in_"))
+        warn_about_far(X, known, names)
 
     def _predict_in_context(
         self,
@@ -464,6 +500,7 @@ class BaseLeaf(BaseEstimator):
         """Predictions of each row's own context, in chunks: all contexts may not fit in memory."""
         check_is_fitted(self, "local_models_")
         X = check_X(self, X, reset=False, engine=self._engine)
+        self._warn_about_far(X)
         if self._has_effects and (groups is not None or isinstance(context, Identification)):
             return finish(self._predict_with_effects(X, context, groups)[0])
         contexts = self._contexts_of_rows(X.shape[0], context, groups)
@@ -628,6 +665,7 @@ class BaseLeaf(BaseEstimator):
         """
         check_is_fitted(self, "local_models_")
         X, target = self._check_labelled_rows(X, y, reset=False)
+        self._warn_about_far(X)
         one_group = np.zeros(len(target), dtype=int)
         labels, group = encode_groups(one_group if groups is None else groups, len(target))
         if self._has_effects:
@@ -863,6 +901,7 @@ class BaseLeaf(BaseEstimator):
             rows = GroupedData(X, target, group, row, None, *shape)
             update = update_contexts(self.fitted_state_, self, self.groups_, rows, labels)
             self.groups_ = update.groups
+            self.input_range_ = join_ranges(getattr(self, "input_range_", None), find_range(X))
             self._assign(update.state, update.data)
         return self
 
@@ -1017,7 +1056,12 @@ class BaseLeaf(BaseEstimator):
 
     @property
     def _engine(self) -> str:
-        return choose_engine(self.local_model)
+        """The engine of `local_model`; once fitted, the one that was chosen."""
+        engine = choose_engine(self.local_model)
+        if engine != "chosen" or "fitted_state_" not in vars(self):
+            return engine
+        models = self.fitted_state_.local_models
+        return "closed_form" if isinstance(models, ClosedFormModels) else "mlp"
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -181,6 +181,9 @@ class LeafClassifier(ClassifierMixin, BaseLeaf):
         are taken from it.
     input_shape_ : tuple of int
         Shape of a row of `X`.
+    input_range_ : ndarray of shape (2, n_features) or None
+        The least and the largest value of each column of `X`. `predict` and `identify` warn about
+        rows that are beyond it by more than its width. None for images and sparse matrices.
     fingerprint_ : str
         Checksum of the training data.
 

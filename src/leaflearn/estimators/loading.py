@@ -10,7 +10,7 @@ import numpy as np
 
 from leaflearn.core.grouped_data import GroupedData
 from leaflearn.effects.group_effects import GroupEffects, LogisticEffects
-from leaflearn.engines.engine import choose_engine
+from leaflearn.engines.engine import choose_engine, suits_engine
 from leaflearn.engines.fitted_state import FittedState
 from leaflearn.estimators.classifier import LeafClassifier
 from leaflearn.estimators.model_io import (
@@ -102,7 +102,7 @@ def rebuild_estimator(
     _refuse_parameters(estimator, kind, given)
     estimator.set_params(**_read_parameters(estimator, kind, section, given))
     with expecting("an estimator of leaflearn"):
-        if kind != "refit" and choose_engine(estimator.local_model) != kind:
+        if kind != "refit" and not suits_engine(estimator.local_model, kind):
             raise ValueError(f"local models of kind {kind!r} belong to another local_model")
         saved = {key: from_json(value, arrays, CLASSES) for key, value in section["fitted"].items()}
         attributes = {name: saved[key] for key, name in ATTRIBUTES.items() if key in saved}
@@ -206,6 +206,9 @@ def _check_shapes(
     for name, shape in expected.items():
         if values[name].shape != shape:
             raise ValueError(f"{name} is not of shape {shape}")
+    known = attributes.get("input_range_")  # None in older folders, and of images
+    if known is not None and known.shape != (2, attributes["n_features_in_"]):
+        raise ValueError("input_range_ does not have two numbers for each input")
     if state.get("effects") is not None:
         _check_effects(state["effects"], m, K)
     n_held_out = len(state["held_out"].losses)

@@ -24,7 +24,7 @@ from leaflearn.core.losses import LOSSES
 from leaflearn.effects.group_effects import GroupEffects, LogisticEffects
 from leaflearn.engines.boosting import BoostedColumns
 from leaflearn.engines.closed_form import ClosedFormModels
-from leaflearn.engines.engine import choose_engine
+from leaflearn.engines.engine import suits_engine
 from leaflearn.engines.local_models import LocalModels, NetworkModels, RefittedModels, Scaling
 from leaflearn.engines.networks import mlp
 from leaflearn.engines.novelty import HeldOut
@@ -62,7 +62,7 @@ ATTRIBUTES = {
         *("n_contexts_", "contexts_", "probabilities_", "usage_", "context_order_"),
         *("history_", "restarts_", "best_restart_", "n_iter_", "init_", "selection_"),
         *("converged_", "stability_", "empirical_error_", "outliers_"),
-        *("priors_", "noise_", "effect_variances_", "group_effects_"),
+        *("priors_", "noise_", "effect_variances_", "group_effects_", "input_range_"),
     )
 } | {"_input_shape": "input_shape_", "_y_shape": "y_shape_", "_fingerprint": "fingerprint_"}
 # The rest of the fitted state, likewise.
@@ -157,7 +157,7 @@ def describe_local_models(
     """The description of an estimator's local models, and the part that holds them."""
     local_models = estimator.fitted_state_.local_models
     kind = _kind_of(local_models)
-    if choose_engine(estimator.local_model) != kind:
+    if not suits_engine(estimator.local_model, kind):
         raise ValueError(
             "local_model was changed after the fit, and no longer belongs to the local models; fit "
             "again before saving."

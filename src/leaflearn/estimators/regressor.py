@@ -182,6 +182,9 @@ class LeafRegressor(RegressorMixin, BaseLeaf):
         are taken from it.
     input_shape_ : tuple of int
         Shape of a row of `X`.
+    input_range_ : ndarray of shape (2, n_features) or None
+        The least and the largest value of each column of `X`. `predict` and `identify` warn about
+        rows that are beyond it by more than its width. None for images and sparse matrices.
     y_shape_ : tuple of int
         Shape of a target: `()`, or `(n_outputs,)`.
     fingerprint_ : str
@@ -264,6 +267,7 @@ class LeafRegressor(RegressorMixin, BaseLeaf):
                 "'smooth'."
             )
         X = check_X(self, X, reset=False, engine=self._engine)
+        self._warn_about_far(X)
         mean, variance = self._predict_distribution(X, context, groups)
         return self._finish(mean), self._finish(np.sqrt(variance))
 

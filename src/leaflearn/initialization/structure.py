@@ -211,9 +211,11 @@ class _Comparison:
     def _search(self, has_effects: bool, has_own: bool, starts: Floats) -> Mixture:
         """Follow all starts for some rounds, and the most likely ones to the end."""
         limits, n_held = settings.STRUCTURE, settings.STRUCTURE.n_held * (starts.shape[1] > 1)
+        if starts.shape[1] == 1 and has_effects and not has_own:
+            return self.one
         if len(starts) > limits.n_finalists:
             tried = self._fit(has_effects, has_own, starts, n_held, n_rounds=limits.n_short_rounds)
-            order = np.argsort(-tried.objective)[: limits.n_finalists]
+            order = _distinct(tried, limits.n_finalists)
             starts, n_held = tried.posterior[order], 0
             return self._fit(has_effects, has_own, starts, n_held, like=tried.best()).best()
         return self._fit(has_effects, has_own, starts, n_held).best()
@@ -309,6 +311,21 @@ class _Comparison:
                 np.trace(np.linalg.solve(normal + ridge, normal), axis1=1, axis2=2).sum()
             )
         return total
+
+
+def _distinct(fits: Mixture, n_most: int) -> Ints:
+    """The most likely fits, without those whose groups are together as in a more likely one."""
+    chosen: list[int] = []
+    partitions: list[Ints] = []
+    for b in np.argsort(-fits.objective):
+        contexts = fits.posterior[b].argmax(0)
+        # Numbered in the order in which they occur, contexts in another order are the same.
+        _, first, inverse = np.unique(contexts, return_index=True, return_inverse=True)
+        partition = np.argsort(np.argsort(first))[inverse]
+        if len(chosen) < n_most and not any(np.array_equal(partition, p) for p in partitions):
+            chosen.append(int(b))
+            partitions.append(partition)
+    return np.array(chosen, dtype=np.intp)
 
 
 def _stack(means: Sequence[MixedModel]) -> Floats:

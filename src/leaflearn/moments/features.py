@@ -7,13 +7,30 @@ over the rows for the scaling.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
+
+ROWS_AT_ONCE = 20_000  # features of more rows are not in memory at the same time
+
+
+def in_blocks(make: Callable[[Floats], Floats], X: Floats) -> Floats:
+    """What a function makes of each row, computed for some thousand rows at a time.
+
+    Examples
+    --------
+    >>> in_blocks(lambda rows: rows.sum(1), np.ones((30_000, 2))).shape
+    (30000,)
+    """
+    if len(X) <= ROWS_AT_ONCE:
+        return make(X)
+    starts = range(0, len(X), ROWS_AT_ONCE)
+    return np.concatenate([make(X[start : start + ROWS_AT_ONCE]) for start in starts])
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,11 +69,12 @@ class FeatureMap:
     @classmethod
     def of(cls, X: Floats) -> FeatureMap:
         """A constant and the standardized inputs."""
-        center, scale = X.mean(0), X.std(0)
+        center = X.mean(0)
+        blocks = (X[start : start + ROWS_AT_ONCE] for start in range(0, len(X), ROWS_AT_ONCE))
+        scale = np.sqrt(sum(np.square(rows - center).sum(0) for rows in blocks) / len(X))
         is_constant = scale <= 1e-9 * np.maximum(np.abs(center), 1e-300)
         scale = np.where(is_constant, 1.0, scale)
-        z = (X - center) / scale
-        return cls(center, scale, z.min(0), z.max(0))
+        return cls(center, scale, (X.min(0) - center) / scale, (X.max(0) - center) / scale)
 
     @property
     def n_linear(self) -> int:
@@ -69,6 +87,12 @@ class FeatureMap:
         n_cosines = 0 if self.phases is None else len(self.phases)
         return self.n_linear + len(self.hat_input) + n_cosines
 
+    def select(self, X: Floats, columns: Ints) -> Floats:
+        """Some of the features of all rows, (N, q); cosines only where they are asked for."""
+        needs_cosines = bool((columns >= self.n_linear + len(self.hat_input)).any())
+        features = self if needs_cosines else replace(self, directions=None, phases=None)
+        return in_blocks(lambda rows: features(rows)[:, columns], X)
+
     def standardize(self, X: Floats) -> Floats:
         """The inputs in standard units."""
         return (X - self.center) / self.scale
@@ -80,8 +104,10 @@ class FeatureMap:
         for j in dict.fromkeys(self.hat_input.tolist()):
             knots = np.sort(self.hat_knot[self.hat_input == j])
             nodes = np.concatenate([[self.low[j]], knots, [self.high[j]]])
-            heights = np.eye(len(nodes))[1:-1]
-            parts.append(np.stack([np.interp(z[:, j], nodes, hat) for hat in heights], 1))
+            left, right = nodes[:-2], nodes[2:]
+            rise = (z[:, j, None] - left) / (knots - left)
+            fall = (right - z[:, j, None]) / (right - knots)
+            parts.append(np.maximum(np.minimum(rise, fall), 0.0))
         if self.directions is not None and self.phases is not None:
             inside = np.clip(z, self.low, self.high)
             cosines = np.cos(inside @ self.directions + self.phases)

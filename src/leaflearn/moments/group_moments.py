@@ -7,13 +7,19 @@ pieces if need be, and the sums of two parts of a group add up.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leaflearn.moments.features import ROWS_AT_ONCE
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
+
+# Small groups with few columns are multiplied all at once, padded with zeros.
+MAX_PADDED_ROWS, MAX_PADDED_COLUMNS = 100, 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,15 +52,37 @@ class GroupMoments:
         cls, features: Floats, y: Floats, group: Ints, n_groups: int, weight: Floats | None = None
     ) -> GroupMoments:
         """Sum over rows: features (N, F), targets (N, D), groups 0..m-1 and weights (N,)."""
-        order = np.argsort(group, kind="stable")
-        columns = np.concatenate([features, y], 1)[order]  #                        (N, P)
-        left = columns if weight is None else columns * weight[order, None]
-        ends = np.cumsum(np.bincount(group, minlength=n_groups))
-        products = np.zeros((n_groups, columns.shape[1], columns.shape[1]))
-        for g, (start, end) in enumerate(zip(np.r_[0, ends[:-1]], ends, strict=True)):
-            products[g] = left[start:end].T @ columns[start:end]
-        sizes = np.bincount(group, weight, minlength=n_groups).astype(np.float64)
-        return cls(products, sizes, y.shape[1])
+        return cls.of_rows(lambda rows: rows, features, y, group, n_groups, weight)
+
+    @classmethod
+    def of_rows(
+        cls,
+        make_features: Callable[[Floats], Floats],
+        X: Floats,
+        y: Floats,
+        group: Ints,
+        n_groups: int,
+        weight: Floats | None = None,
+    ) -> GroupMoments:
+        """The same for features that are made from inputs (N, d), some thousand rows at a time."""
+        counts = np.bincount(group, minlength=n_groups)
+        by_size = np.argsort(counts, kind="stable")  # so that groups of a block are of one size
+        rank = np.empty(n_groups, dtype=np.intp)
+        rank[by_size] = np.arange(n_groups)
+        order = np.argsort(rank[group], kind="stable")
+        products = np.zeros((0, 0, 0))
+        for start in range(0, max(len(order), 1), ROWS_AT_ONCE):
+            rows = order[start : start + ROWS_AT_ONCE]
+            columns = np.concatenate([make_features(X[rows]), y[rows]], 1)  #       (n, P)
+            if not start:
+                P = columns.shape[1]
+                products = np.zeros((n_groups, P, P))
+            left = columns if weight is None else columns * weight[rows, None]
+            own = group[rows]
+            firsts = np.flatnonzero(np.r_[True, own[1:] != own[:-1]])[: len(own)]
+            sizes = np.diff(np.r_[firsts, len(own)])  # a group may go on in the next block
+            _add_products(products, own[firsts], left, columns, firsts, sizes)
+        return cls(products, np.bincount(group, weight, n_groups).astype(np.float64), y.shape[1])
 
     @property
     def n_features(self) -> int:
@@ -77,12 +105,19 @@ class GroupMoments:
 
     def targets(self, chosen: Ints) -> GroupMoments:
         """The same with some of the targets only."""
+        if np.array_equal(chosen, np.arange(self.n_targets)):
+            return self
         kept = np.concatenate([np.arange(self.n_features), self.n_features + chosen])
         return GroupMoments(self.products[:, kept][:, :, kept], self.sizes, len(chosen))
 
     def take(self, groups: Ints) -> GroupMoments:
         """Some of the groups."""
         return GroupMoments(self.products[groups], self.sizes[groups], self.n_targets)
+
+    def sum(self, weight: Floats) -> Floats:
+        """Products summed over the groups, with a weight for each, (P, P)."""
+        P = self.products.shape[1]
+        return (weight @ self.products.reshape(len(weight), -1)).reshape(P, P)
 
     def __add__(self, other: GroupMoments) -> GroupMoments:
         """The moments of the rows of both, group by group."""
@@ -107,3 +142,20 @@ class GroupMoments:
         last = np.append(-coefficients, 1.0)
         products = self.products @ last  #                                          (m, P)
         return np.concatenate([products[:, :-1], (products @ last)[:, None]], 1)
+
+
+def _add_products(
+    products: Floats, groups: Ints, left: Floats, right: Floats, firsts: Ints, sizes: Ints
+) -> None:
+    """Add products of slices of the rows, which begin at `firsts`, to those of their groups."""
+    is_small = (sizes <= MAX_PADDED_ROWS) & (right.shape[1] <= MAX_PADDED_COLUMNS)
+    for g in np.flatnonzero(~is_small):
+        rows = slice(firsts[g], firsts[g] + sizes[g])
+        products[groups[g]] += left[rows].T @ right[rows]
+    if is_small.any():
+        longest = int(sizes[is_small].max())
+        is_own = np.arange(longest) < sizes[is_small, None]  #                      (m, longest)
+        at = np.where(is_own, firsts[is_small, None] + np.arange(longest), 0)
+        # Only one side has to be zero in the rows that are none.
+        padded = np.swapaxes(left[at] * is_own[..., None], 1, 2)
+        products[groups[is_small]] += padded @ right[at]

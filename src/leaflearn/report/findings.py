@@ -15,6 +15,8 @@ from leaflearn.report.formatting import (
     describe_gain,
     enumerate_names,
     explain_intervals,
+    name_compared,
+    question_gain,
     show_error,
     show_interval,
     show_share,
@@ -69,7 +71,6 @@ def describe_findings(
     ('One context was found in 4 groups (', 'No error could be measured:')
     """
     errors = model.errors_
-    several = model.estimator_.n_contexts_ > 1
     headline, summary = _summarize(model)
     codes = (advice.identify, advice.predict_with_labels, advice.predict, advice.predict_by_group)
     identify, with_labels, predict, by_group = (plain(code, LONGEST_CODE) for code in codes)
@@ -81,7 +82,7 @@ def describe_findings(
         "reasons": list(reasons[:MAX_REASONS]),
         "minorities": _name_minorities(model),
         "figures": _list_figures(model),
-        "gain": describe_gain(errors) if errors is not None and several else None,
+        "gain": None if errors is None or not _are_compared(model) else describe_gain(errors),
         "measured": _describe_measurement(model),
         "intervals": "" if errors is None else explain_intervals(errors),
         "is_uncertain": not model.estimator_.converged_,
@@ -112,6 +113,12 @@ def count_used(model: TableModel) -> int:
     return int((model.estimator_.usage_ > 0).sum())
 
 
+def _are_compared(model: TableModel) -> bool:
+    """Whether there is more than a pooled model: several contexts, or group effects."""
+    has_effects = model.errors_ is not None and model.errors_.has_effects
+    return model.estimator_.n_contexts_ > 1 or has_effects
+
+
 def _summarize(model: TableModel) -> tuple[str, str]:
     """How many contexts, in bold where there are several, and what that means."""
     estimator, used, target = model.estimator_, count_used(model), isolate(model.target)
@@ -121,12 +128,23 @@ def _summarize(model: TableModel) -> tuple[str, str]:
     idle = estimator.n_contexts_ - used
     have = "has" if idle == 1 else "have"
     unused = f" {count(idle, 'further context')} {have} no groups." if idle else ""
+    errors = model.errors_
+    predicts = "one model predicts for all"
+    if errors is not None and errors.has_effects:
+        predicts = "one model predicts for all, with effects of each group"
     if model.contexts == 1:
-        return "", f"One context was requested for {data}: one model predicts {target} for all."
+        predicts = predicts.replace("predicts", f"predicts {target}")
+        return "", f"One context was requested for {data}: {predicts}."
     if used == 1:
         return "", (
             f"One context was found in {data}: the groups do not clearly contradict each other on "
-            f"{target}, and one model predicts for all.{unused}"
+            f"{target}, and {predicts}.{unused}"
+        )
+    question = "" if errors is None else question_gain(errors)
+    if question:
+        return f"{used} contexts", (
+            f" were found in {data}, but {question}: the groups may not contradict each other on "
+            f"{target}.{unused}"
         )
     return f"{used} contexts", (
         f" were found in {data}. Groups of the same context agree. Groups of different contexts "
@@ -173,11 +191,8 @@ def _list_figures(model: TableModel) -> list[dict[str, str]]:
         pooled, contexts = errors.one_model_interval, errors.contexts_interval
         term = "Error of a pooled model"
         figures.append(_describe_error(term, errors, errors.one_model, pooled))
-        if estimator.n_contexts_ > 1:
-            term = "Error with the contexts"
-            figures.append(_describe_error(term, errors, errors.contexts, contexts))
-        elif estimator.fitted_state_.effects is not None:
-            term = "Error with group effects"
+        if _are_compared(model):
+            term = f"Error with {name_compared(errors)}"
             figures.append(_describe_error(term, errors, errors.contexts, contexts))
     return figures
 

@@ -174,6 +174,37 @@ def explain_intervals(errors: HeldOutErrors) -> str:
     )
 
 
+def name_compared(errors: HeldOutErrors) -> str:
+    """What is compared with a pooled model: contexts, group effects, or both.
+
+    Examples
+    --------
+    >>> name_compared(HeldOutErrors("RMSE", 2.0, 1.0, n_rows=12))
+    'the contexts'
+    """
+    if not errors.has_effects:
+        return "the contexts"
+    has_contexts = len(errors.by_context) > 1
+    return "the contexts and group effects" if has_contexts else "group effects"
+
+
+def question_gain(errors: HeldOutErrors) -> str:
+    """Why the gain over a pooled model is in question; empty if it is not.
+
+    Examples
+    --------
+    >>> question_gain(HeldOutErrors("RMSE", 2.0, 1.0, n_rows=12, ratio_interval=(0.3, 1.1)))
+    'on held-out rows, the gain over a pooled model may be chance'
+    """
+    limit, ends = settings.REPORT.hardly_smaller, errors.ratio_interval
+    if errors.contexts > errors.one_model / limit:
+        return "a pooled model predicts held-out rows better"
+    if errors.contexts >= limit * errors.one_model:
+        return "a pooled model predicts held-out rows about as well"
+    is_chance = ends is not None and ends[1] >= 1.0
+    return "on held-out rows, the gain over a pooled model may be chance" if is_chance else ""
+
+
 def describe_gain(errors: HeldOutErrors) -> tuple[str, str]:
     """By how much the contexts lower the error, and whether that may be chance.
 
@@ -192,15 +223,26 @@ def describe_gain(errors: HeldOutErrors) -> tuple[str, str]:
     With the contexts the error is 50 % smaller than that of a pooled model (95 % interval: 40 % to
     60 %).
     """
-    if errors.contexts >= settings.REPORT.hardly_smaller * errors.one_model:
-        return "The contexts hardly lower the error", ": a pooled model does about as well."
-    ends, less = errors.ratio_interval, show_share(1.0 - errors.contexts / errors.one_model)
-    clause = f"With the contexts the error is {less} smaller"
+    compared, limit = name_compared(errors), settings.REPORT.hardly_smaller
+    if limit * errors.one_model <= errors.contexts <= errors.one_model / limit:
+        clause = f"{compared[0].upper()}{compared[1:]} hardly lower the error"
+        return clause, ": a pooled model does about as well."
     rest = " than that of a pooled model"
+    if not errors.one_model:
+        return f"With {compared} the error is larger", f"{rest}, which makes none."
+    ratio, ends = errors.contexts / errors.one_model, errors.ratio_interval
+    clause = f"With {compared} the error is {_show_change(ratio)}"
     if ends is None:
         return clause, f"{rest}."
-    if ends[1] >= 1.0:
-        reach = f"from {show_share(1.0 - ends[0])} smaller to {show_share(ends[1] - 1.0)} larger"
+    if ends[0] <= 1.0 <= ends[1]:
+        reach = f"from {_show_change(ends[0])} to {_show_change(ends[1])}"
         return clause, f"{rest}, but that may be chance: the {PERCENT} interval goes {reach}."
-    saved = show_range((1.0 - ends[1], 1.0 - ends[0]), show_share)
-    return clause, f"{rest} ({PERCENT} interval: {saved})."
+    changes = sorted(abs(1.0 - end) for end in ends)
+    return (
+        clause,
+        f"{rest} ({PERCENT} interval: {show_range((changes[0], changes[1]), show_share)}).",
+    )
+
+
+def _show_change(ratio: float) -> str:
+    return f"{show_share(abs(1.0 - ratio))} {'smaller' if ratio < 1.0 else 'larger'}"

@@ -116,6 +116,40 @@ def find_kind(column: Any, name: str) -> Column:
     return Column(name, "date", form) if form else _kind_of_texts(present, name, len(column))
 
 
+def find_row_numbers(frame: Any, names: Sequence[str]) -> list[Column]:
+    """Which of these columns number the rows of a table as it was read.
+
+    Once rows are left out, such as those without a target, their numbers have gaps and look like
+    any other number.
+
+    Examples
+    --------
+    >>> import pandas
+    >>> frame = pandas.DataFrame({"id": range(1, 31), "age": [20, 50, 40] * 10})
+    >>> [column.name for column in find_row_numbers(frame, ["id", "age"])]
+    ['id']
+    >>> find_kind(frame["id"][frame["age"] > 20], "id").kind
+    'number'
+    """
+    kinds = (find_kind(frame[name], name) for name in names if may_be_row_numbers(frame[name]))
+    return [column for column in kinds if column.form == ROW_NUMBERS]
+
+
+def may_be_row_numbers(column: Any) -> bool:
+    """Whether the first and the last cell are as far apart as the rows; a quick first look.
+
+    Examples
+    --------
+    >>> import pandas
+    >>> may_be_row_numbers(pandas.Series(["3", "4", "5"])), may_be_row_numbers(pandas.Series(["a"]))
+    (True, False)
+    """
+    if not len(column):
+        return False
+    ends = read_numbers(column.iloc[[0, -1]])
+    return bool(ends[1] - ends[0] == len(column) - 1)
+
+
 def read_columns(frame: Any, columns: Sequence[Column]) -> Floats:
     """The numbers and dates of several columns, shape (N, n_columns); see `read_column`.
 

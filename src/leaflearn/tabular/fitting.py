@@ -24,6 +24,7 @@ from leaflearn.messages import (
     TableWarning,
 )
 from leaflearn.tabular import settings
+from leaflearn.tabular.column_kinds import Column, find_row_numbers
 from leaflearn.tabular.held_out import HeldOutErrors, are_needed, compare_with_pooled_model
 from leaflearn.tabular.images import ImageFiles, find_image_column
 from leaflearn.tabular.informative_columns import find_informative_features
@@ -39,6 +40,7 @@ from leaflearn.tabular.rows import (
     warn_about_groups,
 )
 from leaflearn.tabular.targets import Target, find_target
+from leaflearn.tabular.unfamiliar_rows import TrainingValues
 from leaflearn.tabular.warning_log import hold_warnings, list_messages, reissue
 
 if TYPE_CHECKING:
@@ -58,6 +60,7 @@ class FittedTable:
     errors: HeldOutErrors | None
     group_sizes: Rows
     n_rows: int
+    training_values: TrainingValues | None
 
 
 def fit_table(
@@ -73,6 +76,7 @@ def fit_table(
     columns = choose_columns(
         list(frame.columns), options.target, options.group, options.features, options.drop, what
     )
+    numbers = find_row_numbers(frame, columns)  # before rows are left out
     rows = keep_rows_with_target(frame, options.target, what)
     rows = keep_rows_with_group(rows, options.group, what)
     target = find_target(rows[options.target], options.task)
@@ -84,7 +88,7 @@ def fit_table(
             f"There are {len(known)} groups, fewer than the requested {options.contexts} contexts; "
             "request fewer."
         )
-    preparation = _choose_preparation(options, rows[columns], y, group, what)
+    preparation = _choose_preparation(options, rows[columns], y, group, numbers, what)
     local_model = options.local_model or _choose_local_model(preparation, target)
     X = read_features(preparation, local_model, rows[columns], options.images, what)
     warn_about_groups(options.group, len(known), len(rows))
@@ -102,7 +106,11 @@ def fit_table(
         _recommend_linear_model(estimator, errors, X, y, group, options.random_state)
     sizes = np.bincount(group)
     _warn_about_few_answers(estimator, preparation, options, sizes)
-    return FittedTable(estimator, preparation, target, local_model, errors, sizes, len(rows))
+    values = None
+    if isinstance(preparation, Preparation):
+        values = TrainingValues.of(rows, preparation.columns)
+    found = estimator, preparation, target, local_model
+    return FittedTable(*found, errors, sizes, len(rows), values)
 
 
 def read_features(
@@ -134,14 +142,24 @@ images as images=.
 
 
 def _choose_preparation(
-    options: TableModel, frame: Any, y: NDArray[Any], group: Rows, what: str
+    options: TableModel,
+    frame: Any,
+    y: NDArray[Any],
+    group: Rows,
+    row_numbers: list[Column],
+    what: str,
 ) -> Preparation | ImageFiles:
     """How rows become features: from their columns, or from the images that a column names."""
     if options.images is None:
         is_named = options.features is not None
         n_contexts = None if options.contexts == "auto" else int(options.contexts)
         is_linear = options.local_model == "linear"
-        known = find_item_columns(frame, y, group, options.group, n_contexts, is_named, is_linear)
+        left_out = [] if is_named else [column.name for column in row_numbers]
+        others, group_name = frame.drop(columns=left_out), options.group
+        items = []
+        if len(others.columns):
+            items = find_item_columns(others, y, group, group_name, n_contexts, is_named, is_linear)
+        known = [*row_numbers, *items]
         return Preparation.of(frame, y, group, options.random_state, is_named, known)
     if options.image_column is not None:
         return ImageFiles(find_column(frame.columns, options.image_column, what))

@@ -1,14 +1,18 @@
 """Errors on held-out rows: of the contexts, and of a pooled model that ignores them.
 
-Both are fitted again without some rows of every group, and predict these rows. This is a check and
-not the model itself, so networks train for a short time only, and on some of the groups if there
-are many.
+Some rows of the groups are held out, one fold after the other. Both kinds of models are fitted to
+all other rows of the table and predict those of the fold. The context of a held-out row, and the
+effects of its group, are found from the other rows of the group: contexts that were chosen with the
+row in view would look better than they are.
+
+Folds are evaluated as long as the number of rows that models are fitted to is within a budget.
+Networks train for a short time only. If there are very many rows, only some of each group are held
+out, and of some groups only.
 """
 
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,15 +20,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student_t
-from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
-from leaflearn.core.grouped_data import sum_by_group
-from leaflearn.engines.engine import choose_engine
+from leaflearn.core.grouped_data import position_in_group, sum_by_group
 from leaflearn.estimators.classifier import LeafClassifier
 from leaflearn.estimators.regressor import LeafRegressor
 from leaflearn.estimators.splitting import WithinGroupKFold
 from leaflearn.tabular import settings
+from leaflearn.tabular.fold_models import FoldModels
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -54,7 +57,8 @@ class ErrorsOfContext:
 class HeldOutErrors:
     """The error on held-out rows: the error rate, or the root mean squared error.
 
-    `one_model` is the error of the pooled model, `contexts` the error of the local models.
+    `one_model` is the error of the pooled model, `contexts` the error of the local models, which
+    include group effects if `has_effects` is True; the pooled model never does.
     `ratio_interval` belongs to the second divided by the first. The intervals have a level of 95 %;
     they are None if there are too few groups, or if an older version saved the model without them.
 
@@ -73,6 +77,7 @@ class HeldOutErrors:
     contexts_interval: Interval | None = None
     ratio_interval: Interval | None = None
     by_context: tuple[ErrorsOfContext, ...] = ()
+    has_effects: bool = False
 
     @property
     def is_rate(self) -> bool:
@@ -96,7 +101,7 @@ def compare_with_pooled_model(
     Parameters
     ----------
     estimator
-        The estimator, fitted or not.
+        The fitted estimator; one with scikit-learn models may be unfitted.
     X, y
         The training rows.
     group
@@ -116,21 +121,85 @@ def compare_with_pooled_model(
     >>> errors.contexts < 0.01 < errors.one_model
     True
     """
-    split = hold_out(group, seed)
-    if split is None:
+    used, numbers = np.unique(contexts, return_inverse=True)
+    models = FoldModels(estimator, X, y, group, numbers, seed)
+    rows = choose_rows(group, settings.TABLES.held_out_rows, seed)
+    if not len(rows):
         return None
-    learn, held = split
-    quick = _make_quick(estimator, len(np.unique(group[learn])))
-    pooled = _fit_and_predict(quick, X, y, group, learn, held)
-    context, local = contexts[group], pooled.copy()
-    has_effects = choose_engine(quick.local_model) == "closed_form"
-    for k in np.unique(context[held]) if contexts.max() or has_effects else ():
-        mine = held[context[held] == k]
-        local[np.isin(held, mine)] = _fit_and_predict(
-            quick, X, y, group, learn[context[learn] == k], mine, has_effects
+    n_folds = count_folds(len(y), models.are_networks)
+    pooled, local = predict_in_folds(models, rows, n_folds, seed)
+    losses = row_losses(pooled, y[rows]), row_losses(local, y[rows])
+    context = used[numbers[group[rows]]]
+    return measure_errors(
+        *losses, group[rows], context, is_rate=y.dtype.kind != "f", has_effects=models.has_effects
+    )
+
+
+def predict_in_folds(
+    models: FoldModels, rows: Rows, n_folds: int, seed: int
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Predictions of the pooled model and of the local models for rows that were held out, (n,).
+
+    Without group effects, the local model of a row is the one that has the least loss on the other
+    rows of its group: those of other folds, each predicted without its own fold, and those that are
+    never held out.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LinearRegression
+    >>> X, group = np.linspace(-1, 1, 40)[:, None], np.tile([0, 1], 20)
+    >>> y = np.where(group == 0, 1.0, -1.0) * X[:, 0]
+    >>> leaf = LeafRegressor(2, local_model=LinearRegression())
+    >>> models = FoldModels(leaf, X, y, group, contexts=np.array([0, 1]), seed=0)
+    >>> pooled, local = predict_in_folds(models, np.arange(40), n_folds=5, seed=0)
+    >>> bool(np.abs(local - y).max() < 1e-6 < np.abs(pooled - y).max())
+    True
+    """
+    group = models.group
+    folds = WithinGroupKFold(n_folds, shuffle=True, random_state=seed)
+    parts = [held for _, held in folds.split(rows, groups=group[rows])]  # places among the rows
+    fold = np.empty(len(rows), dtype=np.intp)
+    for number, held in enumerate(parts):
+        fold[held] = number
+    is_chosen = np.isin(group, group[rows])
+    is_chosen[rows] = False
+    never = np.flatnonzero(is_chosen) if models.n_contexts > 1 else np.empty(0, dtype=np.intp)
+    first = [
+        models.predict(
+            np.setdiff1d(np.arange(len(group)), rows[held]), np.append(rows[held], never)
         )
-    losses = row_losses(pooled, y[held]), row_losses(local, y[held])
-    return measure_errors(*losses, group[held], context[held], is_rate=y.dtype.kind != "f")
+        for held in parts
+    ]
+    n_columns = first[0].local.shape[1]
+    pooled = np.empty(len(rows), dtype=models.y.dtype)
+    local = np.empty((len(rows), n_columns), dtype=models.y.dtype)
+    losses = np.empty((len(rows), n_columns))
+    for held, found in zip(parts, first, strict=True):
+        pooled[held] = found.pooled[: len(held)]
+        local[held], losses[held] = found.local[: len(held)], found.losses[: len(held)]
+    context = np.empty(len(rows), dtype=np.intp)
+    for number, (held, found) in enumerate(zip(parts, first, strict=True)):
+        others = fold != number
+        scores = np.zeros((int(group.max()) + 1, n_columns))  #                    (m, K)
+        np.add.at(scores, group[rows[others]], losses[others])
+        np.add.at(scores, group[never], found.losses[len(held) :])
+        context[held] = scores[group[rows[held]]].argmin(1)
+    return pooled, local[np.arange(len(rows)), context]
+
+
+def count_folds(n_rows: int, are_networks: bool) -> int:
+    """The number of folds that the budget of fitted rows allows, at least two.
+
+    Examples
+    --------
+    >>> count_folds(1000, are_networks=False), count_folds(10**6, are_networks=False)
+    (5, 2)
+    """
+    limits = settings.TABLES
+    if are_networks:  # trained for a number of steps that does not depend on the rows
+        return limits.held_out_network_folds
+    affordable = limits.held_out_work // (2 * n_rows)  # a pooled model, and all local models
+    return int(np.clip(affordable, 2, limits.held_out_folds))
 
 
 def are_needed(
@@ -197,22 +266,41 @@ def are_better(losses: Floats, others: Floats) -> bool:
 def hold_out(group: Rows, seed: int) -> tuple[Rows, Rows] | None:
     """Rows to learn from and rows to predict, within groups; None if all groups are single rows.
 
+    Both come from all groups, or from a part of them if there are many; their number is limited.
+
     Examples
     --------
     >>> [len(rows) for rows in hold_out(np.repeat(np.arange(4), 10), seed=0)]
     [32, 8]
     """
-    rng, size = np.random.default_rng(seed), np.bincount(group)
-    if size.max() < 2:
-        return None
-    most, order = settings.TABLES.held_out_rows, rng.permutation(len(size))
-    taken = order[: max(1, int(np.searchsorted(np.cumsum(size[order]), most, side="right")))]
-    rows = rng.permutation(np.flatnonzero(np.isin(group, taken)))[:most]
-    if np.bincount(group[rows]).max() < 2:
+    rows = choose_rows(group, settings.TABLES.compared_rows, seed)
+    if not len(rows):
         return None
     folds = WithinGroupKFold(settings.TABLES.held_out_folds, shuffle=True, random_state=seed)
     learn, held = next(folds.split(rows, groups=group[rows]))
     return (rows[learn], rows[held]) if len(held) else None
+
+
+def choose_rows(group: Rows, max_rows: int, seed: int) -> Rows:
+    """Rows that can be held out: of every group of at least two rows, or of at least 200 groups.
+
+    If there are more than `max_rows`, large groups give fewer of their rows, down to ten. If these
+    are still too many, some groups are left out.
+
+    Examples
+    --------
+    >>> group = np.repeat(np.arange(4), [1, 10, 100, 1000])
+    >>> np.bincount(group[choose_rows(group, 100, seed=0)])
+    array([ 0, 10, 33, 33])
+    """
+    limits, rng = settings.TABLES, np.random.default_rng(seed)
+    size = np.bincount(group)
+    able = rng.permutation(np.flatnonzero(size > 1))
+    wanted = max(limits.min_held_out_groups, max_rows // limits.min_rows_per_held_out_group)
+    able = able[:wanted]
+    per_group = max(2, max_rows // max(1, len(able)))
+    position = position_in_group(group, rng.permutation(len(group)))
+    return np.flatnonzero(np.isin(group, able) & (position < per_group))
 
 
 def row_losses(predictions: NDArray[Any], y: NDArray[Any]) -> Floats:
@@ -228,43 +316,16 @@ def row_losses(predictions: NDArray[Any], y: NDArray[Any]) -> Floats:
     return np.asarray(predictions != y, dtype=np.float64)
 
 
-def _make_quick(
-    estimator: LeafClassifier | LeafRegressor, n_groups: int
-) -> LeafClassifier | LeafRegressor:
-    """The same estimator with one context, one start and few steps."""
-    quick = clone(estimator).set_params(n_contexts=1, n_init=1, callbacks=None, verbose=0)
-    if choose_engine(quick.local_model) != "refit":
-        steps_per_epoch = math.ceil(n_groups / quick.groups_per_step)
-        max_epochs = max(5, math.ceil(settings.TABLES.held_out_steps / steps_per_epoch))
-        quick.set_params(max_epochs=max_epochs)
-    return quick
-
-
-def _fit_and_predict(
-    quick: LeafClassifier | LeafRegressor,
-    X: NDArray[Any],
-    y: NDArray[Any],
-    group: Rows,
-    learn: Rows,
-    ask: Rows,
-    with_effects: bool = False,
-) -> NDArray[Any]:
-    """Learn from some rows and predict others; a single label is predicted everywhere."""
-    if not len(learn):
-        learn = np.setdiff1d(np.arange(len(y)), ask)
-    if len(np.unique(y[learn])) == 1:
-        return np.repeat(y[learn[:1]], len(ask))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        fitted = clone(quick).fit(X[learn], y[learn], groups=group[learn])
-        return np.asarray(fitted.predict(X[ask], groups=group[ask] if with_effects else None))
-
-
 # ---- errors -------------------------------------------------------------------------------------
 
 
 def measure_errors(
-    pooled: Floats, local: Floats, group: Rows, context: Rows, is_rate: bool
+    pooled: Floats,
+    local: Floats,
+    group: Rows,
+    context: Rows,
+    is_rate: bool,
+    has_effects: bool = False,
 ) -> HeldOutErrors:
     """Errors with intervals from the losses of rows.
 
@@ -277,6 +338,8 @@ def measure_errors(
         The group and the context of every row, (N,).
     is_rate
         Whether the losses are those of labels.
+    has_effects
+        Whether the local models include group effects.
 
     Examples
     --------
@@ -300,6 +363,7 @@ def measure_errors(
         contexts_interval=find_interval(local_sums, rows, is_rate),
         ratio_interval=find_interval_of_ratio(local_sums, pooled_sums, is_rate),
         by_context=tuple(parts),
+        has_effects=has_effects,
     )
 
 
@@ -359,6 +423,8 @@ def _check(saved: Mapping[str, Any]) -> dict[str, Any]:
 def _number(value: Any, name: str = "") -> Any:
     if name.endswith("_interval"):
         return None if value is None else (_number(value[0]), _number(value[1]))
+    if isinstance(value, bool) and name == "has_effects":
+        return value
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError("an error is a number")
     return value

@@ -25,6 +25,7 @@ from leaflearn.messages import (
 )
 from leaflearn.tabular.reading import find_column
 from leaflearn.tabular.rows import name_sources
+from leaflearn.tabular.unfamiliar_rows import warned_already
 
 if TYPE_CHECKING:
     from leaflearn.tabular.table_model import TableModel
@@ -110,11 +111,13 @@ class Predictions:
     def _by_slices(self, predict: Callable[[NDArray[Any], Rows], dict[str, NDArray[Any]]]) -> Any:
         import pandas  # type: ignore[import-untyped]
 
+        self.model.warn_about_unfamiliar(self.frame, self.what)
         parts = []
         for start in range(0, len(self.frame), ROWS_AT_ONCE):
             rows = np.arange(start, min(start + ROWS_AT_ONCE, len(self.frame)))
             X = self.model.features_of(self.frame.iloc[rows], self.what, self.images)
-            parts.append(pandas.DataFrame(predict(X, rows)))
+            with warned_already():
+                parts.append(pandas.DataFrame(predict(X, rows)))
             self.on_row(float(rows[-1] + 1))
         return pandas.concat(parts, ignore_index=True)
 

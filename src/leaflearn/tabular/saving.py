@@ -26,6 +26,7 @@ from leaflearn.tabular.images import ImageFiles
 from leaflearn.tabular.local_model_names import FROM_FILE, make_named
 from leaflearn.tabular.preparation import Preparation
 from leaflearn.tabular.targets import Target
+from leaflearn.tabular.unfamiliar_rows import TrainingValues
 
 if TYPE_CHECKING:
     from leaflearn.tabular.table_model import TableModel
@@ -49,7 +50,7 @@ Made = TypeVar("Made")
 def save_table_model(model: TableModel, folder: str | Path) -> None:
     """Write a fitted `TableModel` into a folder; see `TableModel.save`."""
     section, parts = describe_estimator(model.estimator_)
-    prepare = model.preparation_
+    prepare, known = model.preparation_, model.training_values_
     about: dict[str, Any] = {
         "options": {name: _plain(getattr(model, name)) for name in OPTIONS},
         "local_model": model.local_model_,
@@ -59,6 +60,7 @@ def save_table_model(model: TableModel, folder: str | Path) -> None:
         "rows": model.n_rows_,
         "group_sizes": model.group_sizes_.tolist(),
         "errors": None if model.errors_ is None else asdict(model.errors_),
+        "training_values": None if known is None else known.to_json(),
         "warnings": [message_to_json(message) for message in model.warnings_],
     }
     if isinstance(prepare, Preparation):
@@ -100,6 +102,7 @@ def _read_state(model: Model) -> tuple[dict[str, Any], list[Message]]:
     else:
         parts = unpack_objects(model.part(PARTS), PARTS)
         preparation = Preparation.from_json(about["table"], parts)
+    known = about.get("training_values")  # older folders have none
     state = {
         "preparation": preparation,
         "target": Target(**about["target"]),
@@ -107,6 +110,7 @@ def _read_state(model: Model) -> tuple[dict[str, Any], list[Message]]:
         "errors": read_errors(about["errors"]),
         "group_sizes": np.array(about["group_sizes"], dtype=np.intp),
         "n_rows": int(about["rows"]),
+        "training_values": None if known is None else TrainingValues.from_json(known),
     }
     return state, _read_messages(about.get("warnings", []))  # older folders may have none
 

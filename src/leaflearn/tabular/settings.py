@@ -29,6 +29,8 @@ class TableSettings:
         Share of the rows that a value of a category needs for a feature of its own.
     min_missing_share
         Share of missing values from which a feature says whether the value is missing.
+    max_known_values
+        Number of values of a category that a model stores to recognize unknown ones.
     prose_words, prose_characters
         Median number of words, or of characters, from which a column of texts is prose and not a
         category.
@@ -39,6 +41,9 @@ class TableSettings:
     max_label_values, rows_per_label
         A target of whole numbers is a label where it has at most `max_label_values` different
         ones, with `rows_per_label` rows each on average.
+    min_ratings
+        Consecutive whole numbers from 1 are ratings if there are at least so many; three of them
+        are more often codes of classes.
     max_texts
         A target with more different texts than this, and than half of the rows, is refused.
     max_text_components
@@ -76,12 +81,24 @@ class TableSettings:
         that the numbers are quantities and not names.
     group_level_share
         Share of the variance within the groups below which a feature is a property of the group.
+    compared_rows
+        Number of rows on which sets of features are compared.
     held_out_rows
-        Number of rows on which contexts are compared with a pooled model.
-    held_out_steps
-        Optimizer steps of a network in this comparison: a fifth of the steps of a fit.
+        Number of rows on which contexts are compared with a pooled model, each held out once. With
+        200 groups it is 100 rows of each, whose mean error is known to a tenth of its spread.
+    min_held_out_groups, min_rows_per_held_out_group
+        If there are more rows, at least so many of each group are held out, of at least so many
+        groups.
     held_out_folds
-        One of these folds within each group is held out.
+        Folds in which they are held out, and of which one is used to compare features.
+    held_out_work
+        Number of rows that models may be fitted to in all folds together; with more than 50,000
+        rows there are fewer folds.
+    held_out_network_folds
+        Folds for networks, which train for a tenth of the steps of a fit in each.
+    min_probability
+        Smaller probabilities of a label count as this in the choice of a context, so that one row
+        does not decide.
     needed_error_ratio
         Features are needed where they reduce the held-out error to this share or less, by more
         than `needed_standard_errors` standard errors.
@@ -119,12 +136,14 @@ class TableSettings:
     max_values: int = 20
     min_value_share: float = 0.01
     min_missing_share: float = 0.05
+    max_known_values: int = 10_000
     prose_words: int = 4
     prose_characters: int = 30
     min_row_numbers: int = 20
     min_shifted_row_numbers: int = 200
     max_label_values: int = 10
     rows_per_label: int = 5
+    min_ratings: int = 4
     max_texts: int = 20
     max_text_components: int = 8
     max_text_columns: int = 50
@@ -143,9 +162,14 @@ class TableSettings:
     association_sd: float = 5.0
     order_sd: float = 3.0
     group_level_share: float = 0.1
-    held_out_rows: int = 5000
-    held_out_steps: int = 400
+    compared_rows: int = 5000
+    held_out_rows: int = 20_000
+    min_held_out_groups: int = 200
+    min_rows_per_held_out_group: int = 10
     held_out_folds: int = 5
+    held_out_work: int = 500_000
+    held_out_network_folds: int = 3
+    min_probability: float = 1e-3
     needed_error_ratio: float = 0.95
     needed_standard_errors: float = 2.0
     min_interval_groups: int = 5

@@ -25,6 +25,7 @@ from leaflearn.tabular.reading import to_frame
 from leaflearn.tabular.rows import keep_rows_with_target, name_sources
 from leaflearn.tabular.saving import load_table_model, save_table_model
 from leaflearn.tabular.targets import Target
+from leaflearn.tabular.unfamiliar_rows import TrainingValues, warn_about_unfamiliar, warned_already
 from leaflearn.tabular.warning_log import log_warnings
 
 
@@ -46,7 +47,7 @@ class TableModel:
         The number of contexts; "auto" determines it from the data.
     task : {"auto", "classification", "regression"}, default="auto"
         Whether the target is a label or a quantity; "auto" treats text and few different whole
-        numbers as labels.
+        numbers as labels, and ratings (1 to 4, 1 to 5, -2 to 2, ...) as quantities.
     local_model : str, default=None
         "mlp", "linear", "smooth", "boosting", or "module:PATH.py:FACTORY"; for images also
         "convnet". "linear" and "smooth" models of quantities have group effects, if there are at
@@ -82,6 +83,9 @@ class TableModel:
         Number of rows of each group, in the order of `estimator_.groups_`.
     n_rows_ : int
         Number of rows that were used.
+    training_values_ : TrainingValues or None
+        Ranges and categories of the columns that were used; None for images, and if version 0.1.0
+        saved the model.
     warnings_ : list of leaflearn.messages.Message
         What the fit warned about; `str(message)` is the sentence. Models saved by older versions
         may have none.
@@ -111,6 +115,7 @@ class TableModel:
     errors_: HeldOutErrors | None
     group_sizes_: NDArray[np.intp]
     n_rows_: int
+    training_values_: TrainingValues | None
     warnings_: list[Message]
 
     def __init__(
@@ -191,8 +196,10 @@ class TableModel:
 
         rows = keep_rows_with_target(to_frame(frame, what), self.target, what)
         names = name_sources(rows, self.group)
+        self.warn_about_unfamiliar(rows, what)
         X, y = self.features_of(rows, what, images), self.target_.read(rows[self.target])
-        found = self.estimator_.identify(X, y, groups=names)
+        with warned_already():
+            found = self.estimator_.identify(X, y, groups=names)
         sources = Sources(found.probability, found.is_new, found.effects, found.products)
         is_classifier = hasattr(self.estimator_, "classes_")
         more = count_required_rows(self.estimator_.fitted_state_, sources, X, is_classifier)
@@ -269,6 +276,16 @@ class TableModel:
         """The inputs of the estimator: shape (N, F), or (N, 3, height, width) for images."""
         folder = images or self.images
         return read_features(self.preparation_, self.local_model_, frame, folder, what)
+
+    def warn_about_unfamiliar(self, frame: Any, what: str = "the table") -> None:
+        """Warn about rows that are unlike the training table, as `predict` and `identify` do.
+
+        Their numbers are beyond the training range by more than its width, or they have a category
+        that the training table does not contain. Folders of version 0.1.0 lack what this needs.
+        """
+        if isinstance(self.preparation_, Preparation):
+            columns = self.preparation_.columns
+            warn_about_unfamiliar(self.training_values_, frame, columns, what)
 
     @property
     def informative_columns_(self) -> list[str]:

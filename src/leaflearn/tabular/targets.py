@@ -1,7 +1,8 @@
 """The target column: whether it holds labels or quantities, and its values.
 
-Text is a label, and so are a few different whole numbers, such as 1 to 5; other numbers are
-quantities.
+Text is a label, and so are a few different whole numbers, such as 0, 1 and 2. But those of a rating
+scale, such as 1 to 5, have an order, which labels would lose: they are quantities, like all other
+numbers.
 """
 
 from __future__ import annotations
@@ -36,18 +37,22 @@ class Target:
         Whether the labels of a classification are whole numbers, and not text.
     reason
         Why it is this task.
+    alternative
+        The other task, where few different whole numbers would suit both; otherwise empty.
 
     Examples
     --------
     >>> import pandas
-    >>> find_target(pandas.Series([1.5, 2.5, 3.5], name="length"))
-    Target(name='length', task='regression', has_numbers=True, reason='it holds numbers')
+    >>> target = find_target(pandas.Series([1.5, 2.5, 3.5], name="length"))
+    >>> target.task, target.reason
+    ('regression', 'it holds numbers')
     """
 
     name: str
     task: str
     has_numbers: bool
     reason: str
+    alternative: str = ""
 
     @property
     def is_label(self) -> bool:
@@ -86,6 +91,8 @@ def find_target(cells: Any, task: str = "auto") -> Target:
     >>> import pandas
     >>> find_target(pandas.Series([1, 2, 1, 2, 1, 1, 2, 1, 1, 2], name="rating")).reason
     'it holds 2 different whole numbers'
+    >>> find_target(pandas.Series([1, 2, 3, 4, 5] * 5, name="rating")).reason
+    'it holds ratings from 1 to 5'
     """
     limits = settings.TABLES
     name, n_rows = str(cells.name), len(cells)
@@ -108,25 +115,51 @@ def find_target(cells: Any, task: str = "auto") -> Target:
             f"The target {name!r} is {shorten_cell(cells, 0)!r} in every row; there is nothing to "
             "learn."
         )
+    alternative = ""
+    are_few = (
+        is_whole
+        and n_different <= limits.max_label_values
+        and n_rows >= limits.rows_per_label * n_different
+    )
     if task != "auto":
         chosen, reason = task, "you said so"
     elif not has_numbers:
         chosen, reason = "classification", "it holds numbers" if share else "it holds text"
-    elif (
-        is_whole
-        and n_different <= limits.max_label_values
-        and n_rows >= limits.rows_per_label * n_different
-    ):
+    elif are_few and is_rating_scale(numbers):
+        chosen, alternative = "regression", "classification"
+        reason = f"it holds ratings from {numbers.min():.0f} to {numbers.max():.0f}"
+    elif are_few:
         chosen, reason = "classification", f"it holds {n_different} different whole numbers"
+        alternative = "regression" if n_different > 2 else ""  # two numbers have no order to lose
     else:
         chosen, reason = "regression", "it holds numbers"
-    target = Target(name, chosen, is_whole if chosen == "classification" else True, reason)
+    has_whole_labels = is_whole if chosen == "classification" else True
+    target = Target(name, chosen, has_whole_labels, reason, alternative)
     if target.is_label and not is_whole and n_different > max(limits.max_texts, n_rows / 2):
         raise ValueError(
             f"The target {name!r} holds {n_different:,} different labels in {n_rows:,} rows, too "
             "many to learn; choose another target."
         )
     return target
+
+
+def is_rating_scale(numbers: NDArray[np.float64]) -> bool:
+    """Whether whole numbers look like ratings: all of 1, 2, ..., at least to 4, or of -k to k.
+
+    Other numbers that begin at 0 are more often codes of classes, except for most of 0 to 10.
+
+    Examples
+    --------
+    >>> scales = [1, 2, 3, 4, 5], [-1, 0, 1], [0, 1, 2, 3], [1, 2, 3], [1, 2, 4, 8]
+    >>> [is_rating_scale(np.array(scale, dtype=float)) for scale in scales]
+    [True, True, False, False, False]
+    """
+    values = np.unique(numbers)
+    is_consecutive = len(values) == values[-1] - values[0] + 1
+    from_one = values[0] == 1 and len(values) >= settings.TABLES.min_ratings
+    is_symmetric = values[0] == -values[-1] and len(values) > 2
+    is_up_to_ten = values[0] in (0, 1) and values[-1] == 10 and len(values) > 5
+    return bool(is_consecutive and (from_one or is_symmetric)) or bool(is_up_to_ten)
 
 
 def to_names(cells: Any) -> list[str]:

@@ -102,7 +102,8 @@ def _fit_target(
         return replace(found, model=replace(like, coefficients=coefficients))
     if not keep_variances and answers.n_groups >= CLOSED_FORM.groups_per_variance * len(columns):
         is_full = bool(np.tril(like.root, -1).any())
-        return fit_by_laplace(answers, design, columns, is_shrunk, None, is_full, start, offset)
+        like_start = None, is_full, start
+        return fit_by_laplace(answers, design, columns, is_shrunk, *like_start, offset=offset)
     if is_shrunk.any():
         # The smoothness is chosen around the known log-odds, which are near those of the context.
         moments = working_moments(answers, design, offset, offset)

@@ -130,7 +130,7 @@ def fit_new_models(
             factory, tensors, like.loss, n_contexts, recipe, random_state, like.device
         )
         modules = fit.modules
-    is_default = parameters.local_model is None
+    is_default = parameters.local_model in (None, "mlp")
     return replace(like, models=[module.double() if is_default else module for module in modules])
 
 
