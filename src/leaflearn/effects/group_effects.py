@@ -238,7 +238,7 @@ class LogisticEffects(GroupEffects):
     >>> X, means, answers = np.zeros((9, 1)), np.zeros((9, 1, 1)), np.ones((9, 1))
     >>> new, scores = model.of_groups(X, means, answers, np.zeros(9, dtype=int), 1)
     >>> new.effects.ravel().round(1)
-    array([1.4])
+    array([1.6])
     """
 
     @classmethod
