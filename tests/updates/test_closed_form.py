@@ -8,6 +8,7 @@ import pytest
 
 import leaflearn
 from leaflearn import LeafClassifier, LeafRegressor
+from leaflearn.updates.closed_form_means import NewContext, place_context
 
 M, N = 40, 12
 
@@ -287,6 +288,20 @@ def test_groups_that_are_not_stored_keep_their_log_odds_when_contexts_merge():
     outside = group >= 30
     assert np.abs(found[0] - found[1])[outside].mean() < 0.05
     assert np.mean((found[1] > 0.5) == y) > 0.8
+
+
+def test_a_context_put_in_place_of_itself_changes_nothing():
+    leaf = fit_voters(effects="slopes")
+    state = leaf.fitted_state_
+    models, effects = state.local_models, state.effects
+    nobody = leaf.replay_buffer_.take(np.flatnonzero(leaf.replay_buffer_.group == 0)[:3])
+    same = NewContext(models.coefficients[1], effects.roots[1], effects.noise[1], 1.0)
+    again = place_context(state, same, 1, nobody, effects.priors)
+    own = state.contexts == 1
+    np.testing.assert_allclose(again.scores[own], state.scores[own])
+    np.testing.assert_allclose(again.effects.effects[own], effects.effects[own], atol=1e-9)
+    np.testing.assert_array_equal(again.effects.effects[:, 0], effects.effects[:, 0])
+    np.testing.assert_array_equal(again.scores[:, 0], state.scores[:, 0])
 
 
 def test_a_class_that_was_not_there_before_is_refused():
