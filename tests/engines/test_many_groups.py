@@ -101,3 +101,17 @@ def test_a_model_of_all_groups_predicts_as_one_of_few(few_at_once, monkeypatch):
     whole = LeafRegressor(1, local_model="smooth", random_state=0).fit(X, y, groups=group)
     difference = sampled.predict(X, groups=group) - whole.predict(X, groups=group)
     assert np.sqrt(np.mean(difference**2)) < 0.05
+
+
+def test_groups_that_were_not_compared_count_too():
+    # Numbers of contexts are compared on 300 groups, which depend on the seed.
+    rng = np.random.default_rng(0)
+    group, X = np.repeat(np.arange(400), 4), rng.normal(size=(1600, 1))
+    y = X[:, 0] + rng.normal(size=400)[group] + rng.normal(0, 0.5, 1600)
+    found = [
+        LeafRegressor(local_model="linear", group_effects="intercept", random_state=seed)
+        .fit(X, y, groups=group)
+        .noise_
+        for seed in (0, 1)
+    ]
+    np.testing.assert_allclose(*found)

@@ -1,9 +1,12 @@
 """Kind or degree: one context where groups differ by degree, several where they differ in kind."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from leaflearn.effects.restricted_likelihood import fit_mixed_model
+from leaflearn.initialization import settings
 from leaflearn.initialization.noise_scales import shrink_variances
 from leaflearn.initialization.structure import choose_structure
 from leaflearn.moments.features import FeatureMap
@@ -60,6 +63,14 @@ def test_a_given_number_is_kept_and_compared_with_one():
     found = structure_of(DEGREE["intercepts"], 0, n_contexts=3)
     assert found.chosen.n_contexts == 3
     assert {candidate.n_contexts for candidate in found.candidates} == {1, 3}
+
+
+def test_all_groups_belong_to_one_context(monkeypatch):
+    few = replace(settings.STRUCTURE, max_groups=20)
+    monkeypatch.setattr(settings, "STRUCTURE", few)
+    assert structure_of(DEGREE["intercepts"], 0, n_contexts=1).chosen.posterior.min() == 1.0
+    two = structure_of(KIND["exact contexts"], 0, n_contexts=2).chosen.posterior
+    assert (two.sum(0) > 0.5).sum() == 20  # the others are allocated afterwards
 
 
 def test_the_choice_is_explained():

@@ -65,8 +65,8 @@ class NumberOfContexts(click.ParamType):
 )
 @click.option(
     "--local-model",
-    help="mlp, linear, smooth, boosting, or module:PATH.py:FACTORY, which runs that file.  "
-    "[default: mlp]",
+    help="auto, linear, smooth, boosting, mlp, or module:PATH.py:FACTORY, which runs that file.  "
+    "[default: auto]",
 )
 @click.option(
     "--features", type=Names(), help="Learn from these columns only, separated by commas."

@@ -77,6 +77,13 @@ class ClosedFormModels:
     boosted: BoostedColumns | None = None  # further features, the last ones
 
     @property
+    def name(self) -> str:
+        """The name of the local model."""
+        if self.boosted is not None:
+            return "boosting"
+        return "linear" if self.features.phases is None else "smooth"
+
+    @property
     def models(self) -> list[LinearModel]:
         return [LinearModel(self.features, each, self.boosted) for each in self.coefficients]
 
@@ -260,12 +267,14 @@ def choose_local_model(
     found.insert(0, LocalModelChoice("linear", linear, rows))
     residuals = [_held_out_residuals(each.one, each.rows, seed) for each in found]
     bound = limits.error_bound * np.median(np.abs(residuals[1]), 0)  #               (D,)
-    errors = {
-        each.name: float(np.square(np.minimum(np.abs(residual), bound)).mean())
-        for each, residual in zip(found, residuals, strict=True)
-    }
-    best = min(found, key=lambda each: errors[each.name])
-    return replace(best, errors=errors)
+    losses = [np.square(np.minimum(np.abs(each), bound)).mean(1) for each in residuals]
+    errors = {each.name: float(own.mean()) for each, own in zip(found, losses, strict=True)}
+    best = 0  # the simplest; a richer one has to predict significantly better
+    for i, loss in enumerate(losses):
+        gain = losses[best] - loss
+        if gain.mean() > limits.n_errors * gain.std() / max(len(gain), 1) ** 0.5:
+            best = i
+    return replace(found[best], errors=errors)
 
 
 def _held_out_residuals(one: OneContext, rows: Rows, seed: int) -> Floats:
@@ -553,6 +562,7 @@ def _fit_context(
         return replace(found, columns=columns, coefficients=coefficients)
     if not is_all and weight.sum() < limits.groups_per_variance * len(columns):
         return fit_with_variances(target, shared, one.is_shrunk, weight)
+    start = shared if is_all and start is None else start
     return fit_mixed_model(
         target, columns, one.is_shrunk, None if is_all else weight, is_full, start
     )

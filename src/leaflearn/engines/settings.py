@@ -191,6 +191,8 @@ class ClosedFormSettings:
         Parts of the rows of each group; each is predicted from the others to compare local models.
     error_bound
         Residuals count at most as this many median residuals.
+    n_errors
+        Standard errors by which a richer local model has to predict held-out rows better.
     max_work
         Rows times fits that a candidate may take to be compared; a named one is always fitted.
     max_groups
@@ -217,6 +219,7 @@ class ClosedFormSettings:
     min_probability: float = 0.001
     n_row_folds: int = 3
     error_bound: float = 6.0
+    n_errors: float = 1.0
     max_work: float = 3e6
     max_groups: int = 2000
     groups_at_once: int = 1000
@@ -288,7 +291,7 @@ class AnswerSettings:
     n_folds: int = 4
     n_held_out_steps: int = 3
     n_steps: int = 2
-    n_errors: float = 2.0
+    n_errors: float = 1.0
     min_gain: float = 3.0
     patience: int = 2
     n_variance_rounds: int = 2

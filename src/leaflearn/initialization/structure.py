@@ -52,8 +52,8 @@ class Candidate:
     held_out
         Log density of each group under a fit without it, shape (m,).
     posterior
-        Probability of each context for each group, zero for groups that were not compared, shape
-        (K, m).
+        Probability of each context for each group, shape (K, m); with several contexts, zero for
+        groups that were not compared.
     """
 
     n_contexts: int
@@ -131,7 +131,8 @@ def choose_structure(
     found = _Comparison(part, means, *how).choose(n_contexts)
 
     def spread(candidate: Candidate) -> Candidate:
-        posterior = np.zeros((candidate.n_contexts, m))
+        # With one context, groups that were not compared belong to it as well.
+        posterior = np.full((candidate.n_contexts, m), float(candidate.n_contexts == 1))
         posterior[:, compared] = candidate.posterior
         return replace(candidate, posterior=posterior)
 

@@ -29,7 +29,7 @@ from leaflearn.tabular.held_out import HeldOutErrors, are_needed, compare_with_p
 from leaflearn.tabular.images import ImageFiles, find_image_column
 from leaflearn.tabular.informative_columns import find_informative_features
 from leaflearn.tabular.items import find_item_columns
-from leaflearn.tabular.local_model_names import FROM_FILE, make_named
+from leaflearn.tabular.local_model_names import AUTO, FROM_FILE, make_named
 from leaflearn.tabular.preparation import Preparation
 from leaflearn.tabular.reading import find_column, to_frame
 from leaflearn.tabular.rows import (
@@ -98,6 +98,8 @@ def fit_table(
     estimator = _make_estimator(options, target, value, callbacks)
     X, preparation = _fit_estimator(estimator, options, preparation, X, y, names, group, rows)
     estimator.set_params(callbacks=None)  # they belong to this run
+    if local_model == AUTO:
+        local_model = estimator.local_model_
     on_stage("comparing with a pooled model")
     errors = compare_with_pooled_model(
         estimator, X, y, group, estimator.contexts_, options.random_state
@@ -168,7 +170,7 @@ def _choose_preparation(
 
 def _choose_local_model(preparation: Preparation | ImageFiles, target: Target) -> str:
     if isinstance(preparation, Preparation):
-        return "linear" if _has_items(preparation) else "mlp"
+        return "linear" if _has_items(preparation) else AUTO
     return "convnet" if target.is_label else "mlp"  # only the second standardizes quantities
 
 

@@ -97,7 +97,7 @@ class FoldModels:
         """Whether the local models are networks."""
         if self.has_effects:
             return False
-        return choose_engine(self.estimator.local_model) in ("mlp", "module")
+        return choose_engine(self.estimator.local_model) in ("chosen", "mlp", "module")
 
     @property
     def n_contexts(self) -> int:
@@ -115,7 +115,11 @@ class FoldModels:
     def _with_effects(self, learn: Rows, ask: Rows) -> FoldPredictions:
         X, y, group = self.X[learn], self.y[learn], self.group[learn]
         # A clone, because a fit of another table must not change the estimator.
-        one, all_contexts = (clone(self.estimator).set_params(verbose=0) for _ in range(2))
+        # The local model was chosen by all rows; it is not chosen again in every fold.
+        name = self.estimator.local_model_
+        one, all_contexts = (
+            clone(self.estimator).set_params(verbose=0, local_model=name) for _ in range(2)
+        )
         pooled = one.set_params(n_contexts=1, group_effects=None).fit(X, y, groups=group)
         local = all_contexts.set_params(n_contexts=self.n_contexts).fit(X, y, groups=group)
         own = local.predict(self.X[ask], groups=self.group[ask])

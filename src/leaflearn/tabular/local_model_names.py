@@ -16,7 +16,8 @@ from leaflearn.engines.engine import CLOSED_FORM_MODELS
 from leaflearn.engines.networks import convnet
 from leaflearn.tabular import settings
 
-NAMES = ("mlp", "linear", "smooth", "boosting", "convnet")
+AUTO = "auto"  # the estimator chooses on held-out rows
+NAMES = (AUTO, "linear", "smooth", "boosting", "mlp", "convnet")
 FROM_FILE = "module:"
 
 
@@ -25,18 +26,18 @@ def make_named(
 ) -> Any:
     """The value of `local_model` of an estimator for this name.
 
-    Linear and smooth models of quantities have group effects, where there are enough groups for
-    them (`has_effects`). Labels and items have linear models of scikit-learn.
+    Linear, smooth and boosted models have group effects, where there are enough groups for them
+    (`has_effects`). Items have linear models of scikit-learn.
 
     Examples
     --------
-    >>> make_named("mlp", is_classifier=True) is None, make_named("smooth", is_classifier=False)
+    >>> make_named("auto", is_classifier=True) is None, make_named("smooth", is_classifier=False)
     (True, 'smooth')
     >>> make_named("tree", is_classifier=True)
     Traceback (most recent call last):
     ...
-    ValueError: There is no local model called 'tree'; choose one of mlp, linear, smooth, \
-boosting, convnet, or module:PATH.py:FACTORY.
+    ValueError: There is no local model called 'tree'; choose one of auto, linear, smooth, \
+boosting, mlp, convnet, or module:PATH.py:FACTORY.
     """
     if name.startswith(FROM_FILE):
         return load_factory(name)
@@ -45,12 +46,13 @@ boosting, convnet, or module:PATH.py:FACTORY.
             f"There is no local model called {name!r}; choose one of {', '.join(NAMES)}, or "
             "module:PATH.py:FACTORY."
         )
-    if name in CLOSED_FORM_MODELS and not is_classifier and not of_items and has_effects:
+    if name == AUTO:
+        return None if has_effects else "mlp"
+    if name in CLOSED_FORM_MODELS and not of_items and has_effects:
         return name
     if name == "smooth":
         raise ValueError(
-            "The local model 'smooth' is for quantities in many groups of several rows; choose "
-            "boosting instead."
+            "The local model 'smooth' needs many groups of several rows; choose boosting instead."
         )
     if name == "linear":
         return make_linear(is_classifier, of_items)
@@ -58,7 +60,7 @@ boosting, convnet, or module:PATH.py:FACTORY.
         return (
             HistGradientBoostingClassifier() if is_classifier else HistGradientBoostingRegressor()
         )
-    return convnet if name == "convnet" else None
+    return convnet if name == "convnet" else "mlp"
 
 
 def make_linear(is_classifier: bool, of_items: bool = False) -> Any:
