@@ -8,13 +8,17 @@ a few rows follow contexts so exactly that the surrogate search predicts held-ou
 from __future__ import annotations
 
 import inspect
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from leaflearn.core.grouped_data import GroupedData
 from leaflearn.engines import settings
+from leaflearn.engines.fitted_state import FittedState
 from leaflearn.engines.parameters import Parameters
 from leaflearn.initialization.items import find_items
+from leaflearn.initialization.settings import STRUCTURE
 from leaflearn.initialization.surrogate import Start
 
 # Parameters that only networks have, and those of the search that precedes their training.
@@ -69,19 +73,34 @@ def _is_equal(value: object, default: object) -> bool:
     return value is default or (type(value) is type(default) and value == default)
 
 
-def is_better_start(start: Start | None, row_error: float) -> bool:
-    """Whether contexts of the surrogate search predict held-out rows clearly better.
+def is_better_start(start: Start | None, closed_form: FittedState, is_classifier: bool) -> bool:
+    """Whether networks are trained on the contexts of the surrogate search instead.
 
-    `row_error` is the error of the models in closed form on held-out rows, in units of the variance
-    of the targets.
+    If groups differ by degree only, the contexts have to predict held-out rows clearly better than
+    the models in closed form with effects do. If values differ in kind, they need not: the search
+    sets outlier rows aside and networks bend more sharply, while effects take up what a smooth
+    function misses.
 
     Examples
     --------
-    >>> is_better_start(None, 0.5)
+    >>> is_better_start(None, None, is_classifier=False)
     False
     """
     if start is None or not start.is_trusted or not start.counts:
         return False
     n_contexts = int(start.contexts.max()) + 1
     errors = [count.mean for count in start.counts if count.n_contexts == n_contexts]
-    return bool(errors) and errors[0] < settings.CHOICE.clear_share * row_error
+    limits, selection = settings.CHOICE, closed_form.selection
+    share = limits.clear_share
+    if not is_classifier and _is_kind(selection):
+        share = limits.kind_share
+    return bool(errors) and errors[0] < share * float(selection["row_error"][0])
+
+
+def _is_kind(selection: dict[str, NDArray[Any]]) -> bool:
+    """Whether several contexts explain the groups better than one with effects."""
+    if "bic" not in selection or not (selection["n_contexts"] > 1).any():
+        return False
+    is_one = selection["n_contexts"] == 1
+    lowest = [selection["bic"][chosen].min() for chosen in (is_one, ~is_one)]
+    return bool(lowest[1] < lowest[0] - STRUCTURE.min_margin)

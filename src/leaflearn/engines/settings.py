@@ -310,8 +310,9 @@ class ChoiceSettings:
         Inputs that models in closed form take by default; more are left to networks.
     max_group_size
         Mean rows of a group below which the surrogate search is asked as well.
-    clear_share
-        Its contexts are preferred if they leave at most this share of the error of held-out rows.
+    clear_share, kind_share
+        Its contexts are preferred if they leave at most this share of the error of held-out rows:
+        where groups differ by degree, and where values differ in kind.
 
     Examples
     --------
@@ -322,6 +323,7 @@ class ChoiceSettings:
     max_features: int = 100
     max_group_size: float = 6.0
     clear_share: float = 0.9
+    kind_share: float = 2.0
 
 
 TRAINING = TrainingSettings()

@@ -219,7 +219,7 @@ class BaseLeaf(BaseEstimator):
         if not has_few_rows or self.n_contexts == 1 or self.group_effects not in ("auto", None):
             return state, data
         start = initialize(self, data, random_state)
-        if not is_better_start(start, float(state.selection["row_error"][0])):
+        if not is_better_start(start, state, data.is_classifier):
             return state, data
         return self._fit_local_models("mlp", data, random_state, start)
 
