@@ -273,16 +273,6 @@ def test_labels_that_are_not_known_are_no_evidence():
     assert leaf.identify(X[:1], ["purple"]).is_new.tolist() == [True]
 
 
-def test_a_classifier_needs_the_number_of_contexts():
-    X, y, group = voters(2, m=6)
-    with pytest.raises(ValueError) as error:  # noqa: PT011
-        LeafClassifier(local_model="linear").fit(X, y, groups=group)
-    assert str(error.value) == (
-        "n_contexts='auto' is not available for local_model='linear' in classification yet; give "
-        "the number of contexts, 1 for a mixed model."
-    )
-
-
 SAVED = {
     "classes": (LeafClassifier, "linear", 2),
     "several classes": (LeafClassifier, "smooth", 3),

@@ -39,7 +39,11 @@ def uses_closed_form(parameters: Parameters, data: GroupedData) -> bool:
     is_table = isinstance(data.X, np.ndarray) and data.X.ndim == 2
     if not is_table or data.X.shape[1] > settings.CHOICE.max_features:
         return False
-    if np.bincount(data.group).max() == 1 or set_for_networks(parameters):
+    if np.bincount(data.group).max() == 1:
+        return False
+    if parameters.group_effects in ("intercept", "slopes"):
+        return True
+    if set_for_networks(parameters):
         return False
     return find_items(data.X, data.group) is None
 

@@ -212,11 +212,11 @@ class BaseLeaf(BaseEstimator):
         there, networks are trained on the contexts of the surrogate search, if these predict
         held-out rows clearly better.
         """
-        n_rows_per_group = len(data.y) / (int(data.group.max()) + 1)
         if not uses_closed_form(self, data):
             return self._fit_local_models("mlp", data, random_state)
         state = self._fit_in_closed_form(data, random_state)
-        if n_rows_per_group >= CHOICE.max_group_size or self.n_contexts == 1:
+        has_few_rows = len(data.y) < CHOICE.max_group_size * (int(data.group.max()) + 1)
+        if not has_few_rows or self.n_contexts == 1 or self.group_effects not in ("auto", None):
             return state, data
         start = initialize(self, data, random_state)
         if not is_better_start(start, float(state.selection["row_error"][0])):

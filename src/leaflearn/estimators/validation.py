@@ -120,11 +120,12 @@ def _check_group_effects(parameters: Parameters) -> None:
             f"group_effects={parameters.group_effects!r} is not known; choose one of "
             f"{', '.join(map(repr, known))}."
         )
-    is_closed_form = choose_engine(parameters.local_model) == "closed_form"
-    if parameters.group_effects in ("intercept", "slopes") and not is_closed_form:
+    may_have_effects = choose_engine(parameters.local_model) in ("chosen", "closed_form")
+    if parameters.group_effects in ("intercept", "slopes") and not may_have_effects:
         raise ValueError(
             f"group_effects={parameters.group_effects!r}, but only local_model='linear', 'smooth' "
-            "and 'boosting' have group effects; choose one of these, or group_effects=None."
+            "and 'boosting', or None, have group effects; choose one of these, or "
+            "group_effects=None."
         )
 
 
