@@ -62,9 +62,8 @@ class LeafClassifier(ClassifierMixin, BaseLeaf):
         How groups may deviate from their context by degree, as random effects on the log-odds: not
         at all (None, as in the paper), by an offset, by an offset and slopes of up to eight columns
         that vary within groups, or by what the restricted likelihood of least squares on the
-        classes' indicators asks for, which may bend along a column. "intercept" and "slopes" need
-        `local_model` "linear", "smooth" or "boosting". Networks and scikit-learn models have no
-        effects.
+        classes' indicators asks for, which may bend along a column. Networks and scikit-learn
+        models have no effects, and refuse "intercept" and "slopes".
     allocation : {"annealed", "hard", "sampled", "soft"} or rule, default="annealed"
         How groups are allocated to contexts: "annealed" starts soft and ends hard, "hard" is LEAF
         as published, "sampled" is LEAF-EM, "soft" is textbook EM. Or pass an allocation rule.

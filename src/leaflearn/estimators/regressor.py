@@ -57,8 +57,7 @@ class LeafRegressor(RegressorMixin, BaseLeaf):
         How groups may deviate from their context by degree, as random effects: not at all (None,
         as in the paper), by an offset, by an offset and slopes of up to eight columns that vary
         within groups, or by what the restricted likelihood asks for, which may bend along a column.
-        "intercept" and "slopes" need `local_model` "linear", "smooth" or "boosting". Networks and
-        scikit-learn models have no effects.
+        Networks and scikit-learn models have no effects, and refuse "intercept" and "slopes".
     allocation : {"annealed", "hard", "sampled", "soft"} or rule, default="annealed"
         How groups are allocated to contexts: "annealed" starts soft and ends hard, "hard" is LEAF
         as published, "sampled" is LEAF-EM, "soft" is textbook EM. Or pass an allocation rule.
