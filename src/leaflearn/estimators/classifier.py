@@ -31,22 +31,39 @@ class LeafClassifier(ClassifierMixin, BaseLeaf):
     Parameters
     ----------
     n_contexts : int or "auto", default="auto"
-        Number of contexts. "auto" chooses it before anything is trained: the smallest number
-        whose contexts predict held-out rows of their groups as well as larger numbers do, and 1
-        where nothing conflicts. See `selection_`.
-    local_model : None, "linear", "smooth", callable or scikit-learn classifier, default=None
-        The model of one context. None is a network sized to the data, which also standardizes X.
-        "linear" and "smooth" are fitted in closed form to indicator columns of the classes, with
-        group effects; they need a given `n_contexts`. Or
-        a factory `(input_shape, n_outputs) -> torch.nn.Module`, whose modules get X as it is and
+        Number of contexts. "auto" chooses it: with group effects by the probability of the labels
+        of held-out groups; otherwise the smallest number whose contexts predict held-out rows of
+        their groups as well as larger numbers do. It is 1 where nothing conflicts or groups differ
+        by degree only. See `selection_`.
+    local_model : None, str, callable or scikit-learn classifier, default=None
+        The model of one context, with group effects if it has a name other than "mlp":
+
+        - "linear": log-odds that are linear in X, as in logistic regression;
+        - "smooth": log-odds as a sum of random Fourier features;
+        - "boosting": the same with boosted trees as a further feature;
+        - "mlp": a network sized to the data, which also standardizes X; the default of 0.1.0.
+
+        None chooses among the first three on rows held out within groups: the simplest, unless a
+        richer one predicts them better by a standard error; see `local_model_`. It trains networks
+        ("mlp") where every group is a single row, where X has more than 100 columns or names items,
+        and where a parameter of network training (`allocation`, `temperature`, `init`, `n_init`,
+        `loss`, `optimizer`, ..., `callbacks`) is not at its default. Where groups have fewer than
+        six rows on average, it also does so if the contexts of the surrogate search predict
+        held-out rows clearly better.
+
+        The first three have one logistic model for two classes; for more, one for each class
+        against the others, whose probabilities are scaled to a sum of one.
+
+        Or a factory `(input_shape, n_outputs) -> torch.nn.Module`, whose modules get X as it is and
         return logits; it must be a function or class, not a lambda, if the estimator is pickled.
         Or any scikit-learn classifier, which gets the classes as numbers 0, 1, ... in the order of
         `classes_`.
     group_effects : {"auto", "intercept", "slopes"} or None, default="auto"
-        How groups may deviate from their context by degree, as random effects: not at all (None, as
-        in the paper), by an offset, by an offset and slopes of up to eight columns that vary within
-        groups, or by what the restricted likelihood asks for, which may bend along a column.
-        Local models "linear" and "smooth" have them; with others "auto" is None.
+        How groups may deviate from their context by degree, as random effects on the log-odds: not
+        at all (None, as in the paper), by an offset, by an offset and slopes of up to eight columns
+        that vary within groups, or by what the restricted likelihood of least squares on the
+        classes' indicators asks for, which may bend along a column. Networks and scikit-learn
+        models have no effects, and refuse "intercept" and "slopes".
     allocation : {"annealed", "hard", "sampled", "soft"} or rule, default="annealed"
         How groups are allocated to contexts: "annealed" starts soft and ends hard, "hard" is LEAF
         as published, "sampled" is LEAF-EM, "soft" is textbook EM. Or pass an allocation rule.
@@ -122,6 +139,19 @@ class LeafClassifier(ClassifierMixin, BaseLeaf):
         Share of groups in each context.
     local_models_ : list
         The fitted local models.
+    local_model_ : str or object
+        The local model that was chosen, "linear", "smooth", "boosting" or "mlp"; `local_model` if
+        it was given.
+    priors_ : ndarray of shape (n_contexts_,)
+        With local models "linear", "smooth" and "boosting": share of each context.
+    noise_ : ndarray of shape (n_contexts_, n_outputs)
+        Likewise: always 1. `n_outputs` is 1 for two classes, else the number of classes.
+    group_effects_ : ndarray of shape (n_groups, n_outputs, n_effects)
+        Likewise: the most probable effects of each group in its context, on standardized columns;
+        the first is the offset. They add to the log-odds of the second class, or of each class
+        against the others.
+    effect_variances_ : ndarray of shape (n_contexts_, n_outputs, n_effects)
+        Likewise: their variances, which `fit` makes the same in all contexts.
     empirical_error_ : float
         Mean over groups of the mean loss under the best local model.
     history_ : dict of arrays
@@ -145,7 +175,7 @@ class LeafClassifier(ClassifierMixin, BaseLeaf):
         Whether the fit looks right: the allocation converged, neither another allocation nor one
         more context explains held-out groups much better, equally good starts agree, and local
         models explain more than a constant does. Otherwise a `RecoveryWarning` names the problem
-        and what to do.
+        and what to do. With group effects: whether the posterior of the groups converged.
     stability_ : float
         Agreement with the fit of that start, among the equally good ones, that agrees least: the
         share of groups in the same context, weighted by how clear their contexts are. `prune` and
@@ -176,6 +206,17 @@ class LeafClassifier(ClassifierMixin, BaseLeaf):
         its labels, in the worst context. It is 0 where that probability is the same for all
         inputs, and 1 or more where the labels have nothing in common. The largest number below
         0.25 is chosen, and a number that is given is trusted below 0.5.
+
+        With local models "linear", "smooth" and "boosting" it has one entry per number of contexts
+        instead: n_contexts, has_effects and log_density (of the labels of held-out groups, on
+        average).
+
+        Where the local model was chosen too: local_model, the candidates; local_model_error, the
+        mean squared error of the indicators of the classes on rows held out within groups in one
+        context, in units of their variance, with residuals of at most six median ones; and
+        row_error, that of the probabilities of the fit in closed form, as a single number and
+        without this bound. If networks were trained in the end, the entries are those of the first
+        paragraph.
     fitted_state_ : FittedState
         Everything that was found about the contexts, as one immutable value. The attributes above
         are taken from it.

@@ -30,26 +30,39 @@ class LeafRegressor(RegressorMixin, BaseLeaf):
     Parameters
     ----------
     n_contexts : int or "auto", default="auto"
-        Number of contexts. "auto" chooses it before anything is trained: the smallest number
-        whose contexts predict held-out rows of their groups as well as larger numbers do, and 1
-        where nothing conflicts. See `selection_`.
-    local_model : None, "linear", "smooth", callable or scikit-learn regressor, default=None
-        The model of one context. None is a network sized to the data, which also standardizes X and
-        y. "linear" and "smooth" (a sum of random Fourier features) are fitted in closed form, with
-        group effects. Or a factory `(input_shape, n_outputs) -> torch.nn.Module`, whose modules get
-        X and y as they are; it must be a function or class, not a lambda, if the estimator is
-        pickled. Or any scikit-learn regressor.
+        Number of contexts. "auto" chooses it: with group effects by the density of whole groups;
+        otherwise the smallest number whose contexts predict held-out rows of their groups as well
+        as larger numbers do. It is 1 where nothing conflicts or groups differ by degree only. See
+        `selection_`.
+    local_model : None, str, callable or scikit-learn regressor, default=None
+        The model of one context, with group effects if it has a name other than "mlp":
+
+        - "linear";
+        - "smooth": a sum of random Fourier features;
+        - "boosting": the same with boosted trees as a further feature;
+        - "mlp": a network sized to the data, which also standardizes X and y; the default of 0.1.0.
+
+        None chooses among the first three on rows held out within groups: the simplest, unless a
+        richer one predicts them better by a standard error; see `local_model_`. It trains networks
+        ("mlp") where every group is a single row, where X has more than 100 columns or names items,
+        and where a parameter of network training (`allocation`, `temperature`, `init`, `n_init`,
+        `loss`, `optimizer`, ..., `callbacks`) is not at its default. Where groups have fewer than
+        six rows on average, it also does so if the contexts of the surrogate search predict
+        held-out rows clearly better.
+
+        Or a factory `(input_shape, n_outputs) -> torch.nn.Module`, whose modules get X and y as
+        they are; it must be a function or class, not a lambda, if the estimator is pickled. Or any
+        scikit-learn regressor.
     group_effects : {"auto", "intercept", "slopes"} or None, default="auto"
-        How groups may deviate from their context by degree, as random effects: not at all (None, as
-        in the paper), by an offset, by an offset and slopes of up to eight columns that vary within
-        groups, or by what the restricted likelihood asks for, which may bend along a column.
-        Local models "linear" and "smooth" have them; with others "auto" is None.
+        How groups may deviate from their context by degree, as random effects: not at all (None,
+        as in the paper), by an offset, by an offset and slopes of up to eight columns that vary
+        within groups, or by what the restricted likelihood asks for, which may bend along a column.
+        Networks and scikit-learn models have no effects, and refuse "intercept" and "slopes".
     allocation : {"annealed", "hard", "sampled", "soft"} or rule, default="annealed"
         How groups are allocated to contexts: "annealed" starts soft and ends hard, "hard" is LEAF
         as published, "sampled" is LEAF-EM, "soft" is textbook EM. Or pass an allocation rule.
     temperature : float or "auto", default="auto"
-        Temperature of the allocation, in units of the loss (of the variance of y
-        for the default local model).
+        Temperature of the allocation, in units of the loss (of the variance of y for "mlp").
     init : {"auto", "conflict", "seeded", "random"}, default="auto"
         How starts are made. "conflict" finds contexts from the conflicts in the data, with smooth
         surrogate models in closed form, before anything is trained; it falls back to random starts
@@ -118,8 +131,11 @@ class LeafRegressor(RegressorMixin, BaseLeaf):
         Share of groups in each context.
     local_models_ : list
         The fitted local models.
+    local_model_ : str or object
+        The local model that was chosen, "linear", "smooth", "boosting" or "mlp"; `local_model` if
+        it was given.
     priors_ : ndarray of shape (n_contexts_,)
-        With local models "linear" and "smooth": share of each context.
+        With local models "linear", "smooth" and "boosting": share of each context.
     noise_ : ndarray of shape (n_contexts_, n_outputs)
         Likewise: variance of a row around the mean of its context and the effects of its group.
     group_effects_ : ndarray of shape (n_groups, n_outputs, n_effects)
@@ -150,7 +166,8 @@ class LeafRegressor(RegressorMixin, BaseLeaf):
         Whether the fit looks right: the allocation converged, neither another allocation nor one
         more context explains held-out groups much better, equally good starts agree, local models
         explain more than a constant does, and networks do not deviate from smooth models between
-        their rows. Otherwise a `RecoveryWarning` names the problem and what to do.
+        their rows. Otherwise a `RecoveryWarning` names the problem and what to do. With group
+        effects: whether the posterior of the groups converged.
     stability_ : float
         Agreement with the fit of that start, among the equally good ones, that agrees least: the
         share of groups in the same context, weighted by how clear their contexts are. `prune` and
@@ -174,9 +191,16 @@ class LeafRegressor(RegressorMixin, BaseLeaf):
         Gaussian regressions. Where inputs name items, mean targets per item replace the smooth
         models, and there are only the first three. All are empty where nothing was tried.
 
-        With local models "linear" and "smooth" it has one entry per candidate: n_contexts,
-        has_effects, has_own_means (or one mean function that contexts share, with differences in
-        the columns that have effects), log_density (of held-out groups, on average) and bic.
+        With local models "linear", "smooth" and "boosting" it has one entry per candidate instead:
+        n_contexts, has_effects, has_own_means (or one mean function that contexts share, with
+        differences in the columns that have effects), log_density (of held-out groups, on average)
+        and bic.
+
+        Where the local model was chosen too: local_model, the candidates; local_model_error, the
+        mean squared error of rows held out within groups in one context, in units of the variance
+        of the targets, with residuals of at most six median ones; and row_error, that of the fit in
+        closed form, as a single number and without this bound. If networks were trained in the end,
+        the entries are those of the first paragraph.
     fitted_state_ : FittedState
         Everything that was found about the contexts, as one immutable value. The attributes above
         are taken from it.
