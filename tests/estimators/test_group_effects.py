@@ -5,6 +5,7 @@ import pytest
 
 import leaflearn
 from leaflearn import LeafClassifier, LeafRegressor
+from leaflearn.engines import settings
 from leaflearn.messages import LeafWarning
 
 M, N = 40, 20
@@ -282,14 +283,35 @@ def test_a_classifier_needs_the_number_of_contexts():
     )
 
 
-def test_a_classifier_comes_back_from_a_folder(tmp_path):
-    X, y, group = voters(4)
-    leaf = LeafClassifier(2, local_model="smooth", random_state=0).fit(X, y, groups=group)
-    leaf.save(tmp_path / "model")
+SAVED = {
+    "classes": (LeafClassifier, "linear", 2),
+    "several classes": (LeafClassifier, "smooth", 3),
+    "boosting": (LeafRegressor, "boosting", 2),
+    "boosting of classes": (LeafClassifier, "boosting", 2),
+}
+
+
+@pytest.mark.parametrize("name", SAVED)
+def test_closed_form_models_come_back_from_a_folder(name, tmp_path, monkeypatch):
+    monkeypatch.setattr(settings, "BOOSTING", settings.BoostingSettings(max_trees=10, n_folds=2))
+    kind, local_model, n_classes = SAVED[name]
+    X, y, group = voters(n_classes, m=20, n=20)
+    y = y if kind is LeafClassifier else X[:, 0] + (y == "red")
+    leaf = kind(2, local_model=local_model, group_effects="intercept", random_state=0)
+    leaf.fit(X, y, groups=group).save(tmp_path / "model")
+    assert (tmp_path / "model" / "local-models.skops").exists() == (local_model == "boosting")
     again = leaflearn.load(tmp_path / "model")
-    np.testing.assert_array_equal(
-        again.predict_proba(X, groups=group), leaf.predict_proba(X, groups=group)
-    )
+    predict = "predict_proba" if kind is LeafClassifier else "predict"
+    new = leaf.identify(X[:9], y[:9]), again.identify(X[:9], y[:9])
+    np.testing.assert_array_equal(new[0].probability, new[1].probability)
+    for where in ({"groups": group}, {"context": new[0]}, {"context": 1}):
+        found, expected = (getattr(each, predict)(X, **where) for each in (again, leaf))
+        np.testing.assert_array_equal(found, expected)
+    for each in (leaf, again):
+        each.partial_fit(X[:9], y[:9], groups=np.repeat([0, 98, 99], 3))
+        each.merge(0, 1)
+    last = [getattr(each, predict)(X, groups=group) for each in (leaf, again)]
+    np.testing.assert_array_equal(*last)
 
 
 def test_standard_deviations_need_a_model_of_the_noise():

@@ -4,6 +4,7 @@ import builtins
 import json
 import os
 import re
+import warnings
 
 import numpy as np
 import onnxruntime
@@ -13,6 +14,7 @@ from sklearn.linear_model import LinearRegression
 from torch import nn
 
 from leaflearn import LeafClassifier, LeafRegressor
+from leaflearn.engines import settings
 from leaflearn.estimators.onnx_export import ExportedMeans
 from leaflearn.messages import LeafWarning
 
@@ -134,6 +136,20 @@ def test_the_graph_of_classes_gives_their_probabilities(n_classes):
 def refused(leaf, folder, sentence, kind=ValueError):
     with pytest.raises(kind, match=f"^{re.escape(sentence)}$"):
         leaf.export_onnx(folder)
+
+
+def test_boosted_trees_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(settings, "BOOSTING", settings.BoostingSettings(max_trees=10, n_folds=2))
+    for leaf, y in ((LeafRegressor(1, local_model="boosting"), Y), (LeafClassifier(1), LABELS)):
+        leaf.set_params(local_model="boosting").fit(X, y, GROUPS)
+        sentence = (
+            "export_onnx cannot write boosted trees; use save, which keeps them, or fit with "
+            "local_model='smooth'."
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", LeafWarning)
+            refused(leaf, tmp_path / "onnx", sentence)
+        assert not (tmp_path / "onnx").exists()
 
 
 def test_scikit_learn_models_are_refused(tmp_path):

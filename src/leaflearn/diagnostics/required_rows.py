@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leaflearn.diagnostics import settings
-from leaflearn.effects.group_effects import GroupEffects
+from leaflearn.effects.group_effects import GroupEffects, LogisticEffects
 from leaflearn.engines.closed_form import ClosedFormModels
 from leaflearn.engines.fitted_state import FittedState
 
@@ -36,7 +36,8 @@ class Sources:
     is_new
         Whether no known context explains the source, shape (m,).
     effects, products
-        With group effects: see `GroupEffects`; shapes (m, K, D, q) and (m, q, q).
+        With group effects: see `GroupEffects`; shapes (m, K, D, q) and (m, q, q), or with classes
+        (m, K, D, q, q).
     """
 
     probability: Floats
@@ -86,9 +87,11 @@ def count_required_rows(
     unsure = np.flatnonzero(is_open & ~sources.is_new)
     if not len(unsure):
         return required
-    pool: _LossPool | _EffectPool
+    pool: _LossPool | _EffectPool | _AnswerPool
     if state.effects is None:
         pool = _LossPool.of(state, X, is_classifier, seed)
+    elif isinstance(state.effects, LogisticEffects):
+        pool = _AnswerPool.of(state, X)
     else:
         pool = _EffectPool.of(state, X)
     for source in unsure.tolist():
@@ -98,22 +101,28 @@ def count_required_rows(
 
 
 def _simulate(
-    pool: _LossPool | _EffectPool, sources: Sources, source: int, rng: np.random.Generator
+    pool: _LossPool | _EffectPool | _AnswerPool,
+    sources: Sources,
+    source: int,
+    rng: np.random.Generator,
 ) -> float:
     """The median number of rows over simulated paths, NaN where it is too large."""
     limits, probability = settings.DIAGNOSTICS, sources.probability[source]
-    truth = rng.choice(len(probability), limits.n_paths, p=probability / probability.sum())
+    is_slow = isinstance(pool, _AnswerPool)  # no sums of answers add up, so it takes fewer steps
+    n_paths = limits.n_answer_paths if is_slow else limits.n_paths
+    rows_per_step = limits.answers_per_step if is_slow else limits.rows_per_step
+    truth = rng.choice(len(probability), n_paths, p=probability / probability.sum())
     start = np.log(np.maximum(probability, 1e-300))
     paths = pool.start(sources, source, truth, rng)
-    n_rows, ends = 0, np.full(limits.n_paths, np.inf)
-    while n_rows < limits.max_required_rows and np.isinf(ends).sum() > limits.n_paths / 2:
+    n_rows, ends = 0, np.full(n_paths, np.inf)
+    while n_rows < limits.max_required_rows and np.isinf(ends).sum() > n_paths / 2:
         # Single rows at first, then more at a time: the number is reported roughly anyway.
-        n_next = min(n_rows + 1 + n_rows // limits.rows_per_step, limits.max_required_rows)
+        n_next = min(n_rows + 1 + n_rows // rows_per_step, limits.max_required_rows)
         log_posterior = np.sort(start + paths.extend(n_next - n_rows), 1)  #        (P, K)
         is_identified = log_posterior[:, -1] - log_posterior[:, -2] >= limits.identified_margin
         n_rows = n_next
         ends[is_identified & np.isinf(ends)] = n_rows
-    median = float(np.sort(ends)[(limits.n_paths - 1) // 2])
+    median = float(np.sort(ends)[(n_paths - 1) // 2])
     return median if np.isfinite(median) else float("nan")
 
 
@@ -223,7 +232,9 @@ class _EffectPaths:
         rows = self.rng.integers(len(pool.design), size=(P, n_rows))
         z, means = pool.design[rows], pool.means[rows]  #                  (P, n, q), (P, n, K, D)
         own = means[np.arange(P), :, self.truth] + np.einsum("pnq,pdq->pnd", z, self.drawn)
-        residual = self._draw(own)[:, :, None] - means
+        noise = np.sqrt(pool.effects.noise[self.truth])[:, None]  #                 (P, 1, D)
+        target = own + noise * self.rng.normal(size=own.shape)
+        residual = target[:, :, None] - means
         residual = residual - np.einsum("pnq,kdq->pnkd", z, self.known)
         self.products += np.einsum("pnq,pnr->pqr", z, z)
         self.sums[..., :-1] += np.einsum("pnq,pnkd->pkdq", z, residual)
@@ -232,13 +243,64 @@ class _EffectPaths:
         sizes = np.full(P, float(self.n_rows))
         return -self.ahead.from_sums(self.products, self.sums, sizes)[1]
 
-    def _draw(self, mean: Floats) -> Floats:
-        """Targets around these values (P, n, D): with noise, or indicators of drawn classes."""
-        models = self.pool.models
-        if not models.n_classes:
-            noise = np.sqrt(self.pool.effects.noise[self.truth])[:, None]  #        (P, 1, D)
-            return np.asarray(mean + noise * self.rng.normal(size=mean.shape))
-        chance = np.cumsum(models.finish(mean), -1)[..., :-1]
-        label = (self.rng.random((*mean.shape[:2], 1)) > chance).sum(-1)
-        indicators = np.eye(models.n_classes)[label]
-        return indicators[..., 1:] if models.n_classes == 2 else indicators
+
+# ---- with group effects on log-odds: every further row narrows the effects -----------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _AnswerPool:
+    models: ClosedFormModels
+    effects: LogisticEffects
+    X: Floats  #                                                                    (R, d)
+    means: Floats  # log-odds of the rows, in every context                         (R, K, D)
+
+    @classmethod
+    def of(cls, state: FittedState, X: Any) -> _AnswerPool:
+        models, effects, buffer = state.local_models, state.effects, state.replay_buffer
+        assert isinstance(models, ClosedFormModels)
+        assert isinstance(effects, LogisticEffects)
+        X = np.asarray(X if buffer is None else buffer.X, dtype=np.float64)
+        return cls(models, effects, X, models.means(X))
+
+    def start(
+        self, sources: Sources, source: int, truth: Ints, rng: np.random.Generator
+    ) -> _AnswerPaths:
+        assert sources.effects is not None
+        assert sources.products is not None
+        known = replace(
+            self.effects, effects=sources.effects[[source]], products=sources.products[[source]]
+        )
+        left = known.left_open(known.products)[0]  #                                (K, D, q, q)
+        P, (K, D, q) = len(truth), left.shape[:3]
+        drawn = np.einsum("pdqr,pdr->pdq", left[truth], rng.normal(size=(P, D, q)))
+        ahead = replace(
+            known,
+            effects=np.repeat(known.effects, P, 0),
+            products=np.repeat(known.products, P, 0),
+        )
+        effects = known.effects[0, truth] + drawn
+        return _AnswerPaths(self, truth, rng, effects, ahead, np.zeros((P, K)))
+
+
+@dataclass(eq=False)
+class _AnswerPaths:
+    pool: _AnswerPool
+    truth: Ints
+    rng: np.random.Generator
+    drawn: Floats  # true effects of each path                                      (P, D, q)
+    ahead: LogisticEffects  # with what the rows so far say about the effects of each path
+    total: Floats  #                                                                (P, K)
+
+    def extend(self, n_rows: int) -> Floats:
+        """Log-likelihoods of all simulated rows in each context, after so many further rows."""
+        pool, P = self.pool, len(self.truth)
+        path = np.repeat(np.arange(P), n_rows)
+        rows = self.rng.integers(len(pool.X), size=P * n_rows)
+        X, means = pool.X[rows], pool.means[rows]
+        added = np.einsum("nq,ndq->nd", pool.effects.design(X), self.drawn[path])
+        chance = pool.models.finish(means[np.arange(len(rows)), self.truth[path]] + added)
+        label = (self.rng.random((len(rows), 1)) > np.cumsum(chance, 1)[:, :-1]).sum(1)
+        targets = pool.models.targets(label)
+        self.ahead, scores = self.ahead.with_further_rows(X, means, targets, path)
+        self.total -= scores
+        return self.total

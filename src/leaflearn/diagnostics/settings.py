@@ -40,6 +40,8 @@ class DiagnosticSettings:
     rows_per_step
         Simulated rows are added one by one at first, and then one in this many of those
         so far at once.
+    n_answer_paths, answers_per_step
+        The same two numbers for classes with group effects, whose paths take longer.
     max_required_rows
         Where more rows would be required, rows like these do not identify the context.
     far_widths
@@ -66,6 +68,8 @@ class DiagnosticSettings:
     sure_probability: float = 0.9
     n_paths: int = 100
     rows_per_step: int = 12
+    n_answer_paths: int = 30
+    answers_per_step: int = 4
     max_required_rows: int = 1000
     far_widths: float = 1.0
     min_variance_share: float = 0.01

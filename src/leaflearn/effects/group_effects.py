@@ -238,7 +238,7 @@ class LogisticEffects(GroupEffects):
     >>> X, means, answers = np.zeros((9, 1)), np.zeros((9, 1, 1)), np.ones((9, 1))
     >>> new, scores = model.of_groups(X, means, answers, np.zeros(9, dtype=int), 1)
     >>> new.effects.ravel().round(1)
-    array([1.4])
+    array([1.6])
     """
 
     @classmethod
@@ -278,6 +278,54 @@ class LogisticEffects(GroupEffects):
                 )
                 scores[:, k] -= self.evidence * likelihood
         return replace(self, effects=effects, products=products), scores
+
+    def with_further_rows(
+        self,
+        X: Floats,
+        means: Floats,
+        targets: Floats,
+        group: Ints,
+        weight: Floats | None = None,
+    ) -> tuple[LogisticEffects, Floats]:
+        """The effects of known groups after further answers, and minus the log-likelihood of these.
+
+        The answers so far enter as the normal distribution to which they narrowed the effects. For
+        groups of which nothing is known, this is `of_groups` without the prior of the contexts.
+
+        Parameters
+        ----------
+        X, means, targets, group, weight
+            Further rows, as in `of_groups`; groups are numbered as those of this object.
+
+        Returns
+        -------
+        effects
+            The effects of all groups; those without further rows are as they were.
+        scores
+            Minus the log-likelihood of the further answers given those so far, shape (m, K).
+        """
+        m, K, D = self.effects.shape[:3]
+        z = self.design(X)
+        effects, products, scores = self.effects.copy(), self.products.copy(), np.zeros((m, K))
+        has_rows = np.bincount(group, minlength=m) > 0
+        left = self.left_open(self.products)  #                                     (m, K, D, q, q)
+        for d in range(D):
+            answers = Answers.of(targets[:, d], group, m, weight)
+            own_z = z[answers.order]
+            for k in range(K):
+                known = (own_z * self.effects[answers.group, k, d]).sum(1)
+                moved, added, likelihood = integrate_effects(
+                    answers, own_z, means[answers.order, k, d] + known, left[:, k, d]
+                )
+                effects[has_rows, k, d] += moved[has_rows]
+                products[:, k, d] += added
+                scores[:, k] -= self.evidence * likelihood
+        return replace(self, effects=effects, products=products), scores
+
+    def left_open(self, products: Floats) -> Floats:
+        """Roots of the covariances that rows with these products leave, (m, K, D, q, q)."""
+        inner = np.eye(len(self.columns)) + np.swapaxes(self.roots, -1, -2) @ products @ self.roots
+        return np.asarray(self.roots @ np.linalg.cholesky(np.linalg.inv(inner)))
 
     def variance(self, X: Floats, group: Ints) -> Floats:
         """Variance of the log-odds of each row around its prediction, by context, (N, K, D)."""

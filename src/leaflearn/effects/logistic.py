@@ -95,7 +95,7 @@ def integrate_effects(
     mean
         Log-odds without effects, in the same order, shape (N,).
     root
-        Lower triangle T of the effects' covariance `T T'`, shape (q, q).
+        A root T of the effects' covariance `T T'`, shape (q, q), or (m, q, q) for each group.
 
     Returns
     -------
@@ -111,13 +111,13 @@ def integrate_effects(
     >>> answers = Answers.of(np.ones(20), np.zeros(20, dtype=int), 1)
     >>> effects, _, _ = integrate_effects(answers, np.ones((20, 1)), np.zeros(20), np.ones((1, 1)))
     >>> effects.round(1)
-    array([[1.9]])
+    array([[2.1]])
     """
     limits, q, m = settings.LOGISTIC, z.shape[1], answers.n_groups
     if not q:
         none = np.zeros((m, 0)), np.zeros((m, 0, 0))
         return (*none, answers.log_likelihood(mean))
-    rooted = z @ root  #                                                            (N, q)
+    rooted = z @ root if root.ndim == 2 else np.einsum("nq,nqr->nr", z, root[answers.group])
     pairs, scaled, eta = _outer(rooted), np.zeros((m, q)), mean
     for _ in range(limits.max_effect_steps):
         weight = answers.weight * curvature(eta)
@@ -130,9 +130,9 @@ def integrate_effects(
             break
     told = answers.weight * expit(eta) * expit(-eta)
     products = answers.sum_by_group(_outer(z) * told[:, None]).reshape(m, q, q)
-    log_det = np.linalg.slogdet(np.eye(q) + root.T @ products @ root)[1]
+    log_det = np.linalg.slogdet(np.eye(q) + np.swapaxes(root, -1, -2) @ products @ root)[1]
     likelihood = answers.log_likelihood(eta) - 0.5 * ((scaled**2).sum(1) + log_det)
-    return scaled @ root.T, products, likelihood
+    return (root @ scaled[..., None])[..., 0], products, likelihood
 
 
 def _outer(z: Floats) -> Floats:
@@ -224,6 +224,7 @@ def fit_by_laplace(
     full: bool = False,
     start: LogisticFit | None = None,
     root: Floats | None = None,
+    offset: Floats | None = None,
 ) -> LogisticFit:
     """The same, with effects as large as Laplace's marginal likelihood has them.
 
@@ -244,17 +245,17 @@ def fit_by_laplace(
     """
     limits = settings.LOGISTIC
     how = columns, is_shrunk, group_weight, full
-    fit = fit_logistic(answers, design, *how, start)
+    fit = fit_logistic(answers, design, *how, start, offset=offset)
     if not len(columns):
         return fit
     if root is not None:
         like = replace(fit, model=replace(fit.model, root=root))
-        fit = fit_logistic(answers, design, *how, like, keep_variances=True)
+        fit = fit_logistic(answers, design, *how, like, keep_variances=True, offset=offset)
     z = design[:, columns]
     weight = np.ones(answers.n_groups) if group_weight is None else group_weight
 
     def value(fit: LogisticFit) -> float:
-        mean = design @ fit.model.coefficients
+        mean = design @ fit.model.coefficients + (0.0 if offset is None else offset)
         return float(weight @ integrate_effects(answers, z, mean, fit.model.root)[2])
 
     if np.abs(fit.model.root).max() < limits.least_deviation / 4:
@@ -265,7 +266,7 @@ def fit_by_laplace(
         for _ in range(limits.max_scalings):
             scaled = best.scale_effects(factor)
             n_steps = limits.n_scaled_steps
-            other = fit_logistic(answers, design, *how, scaled, True, n_steps)
+            other = fit_logistic(answers, design, *how, scaled, True, n_steps, offset)
             reached = value(other)
             if not reached > highest:
                 break
@@ -295,7 +296,7 @@ def working_moments(
     Examples
     --------
     >>> answers = Answers.of(np.array([1.0, 0.0]), np.array([0, 0]), 1)
-    >>> working_moments(answers, np.ones((2, 1)), np.zeros(2)).products[0]
+    >>> working_moments(answers, np.ones((2, 1)), np.zeros(2)).products[0].round(3) + 0.0
     array([[0.5, 0. ],
            [0. , 2. ]])
     """

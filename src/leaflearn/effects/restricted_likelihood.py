@@ -274,7 +274,7 @@ class RestrictedLikelihood:
         own, cross, residual = self._residuals(root, state)
         weight = self.weight[:, None]
         solved = cross[:, :, :F].reshape(-1, F) @ state.inverse  #                  (m q, F)
-        of_means = (solved.reshape(-1, q, F) * cross[:, :, :F]).sum(2)  #           (m, q)
+        of_means = (solved.reshape(len(cross), q, F) * cross[:, :, :F]).sum(2)  #           (m, q)
         squares = (weight * residual**2).sum(0)  # f_j' P y                         (q,)
         diagonal = np.diagonal(own, axis1=1, axis2=2)
         by_variance = self.weight @ (diagonal - of_means) - state.precision * squares

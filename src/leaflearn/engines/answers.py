@@ -94,7 +94,8 @@ def fit_answers(
     n_contexts = None if parameters.n_contexts == "auto" else int(parameters.n_contexts)
     is_hard = parameters.allocation == "hard"
     judged, chosen = [task.judge(np.ones((1, rows.n_groups)), is_hard)], 0
-    if n_contexts != 1 and rows.n_groups > 2:
+    was_searched = n_contexts != 1 and rows.n_groups > 2
+    if was_searched:
         rng = np.random.default_rng(seed)
         for candidate in task.search(n_contexts, parameters.group_effects is not None, rng):
             judged.append(task.judge(candidate.posterior, is_hard))
@@ -119,7 +120,8 @@ def fit_answers(
     selection |= choice.describe()
     if parameters.local_model is None:
         selection |= {"row_error": np.array([task.held_out_error(fit, seed)])}
-    init = _explain(judged, chosen, len(task.columns) > 0)
+    has_effects = len(task.columns) > 0
+    init = _explain(judged, chosen, has_effects) if was_searched else "one context"
     seconds = time.perf_counter() - began
     return make_state(fit, local_models, effects, init, selection, sizes, seconds)
 
@@ -144,8 +146,6 @@ def _is_better(more: _Judged, fewer: _Judged) -> bool:
 
 def _explain(judged: Sequence[_Judged], chosen: int, has_effects: bool) -> str:
     n_contexts = len(judged[chosen].fit.models)
-    if len(judged) == 1:
-        return "one context"
     if n_contexts == 1:
         how = "groups differ by degree" if has_effects else "groups do not differ"
         return f"{how}: more contexts do not explain them better"

@@ -856,7 +856,9 @@ class BaseLeaf(BaseEstimator):
 
         With group effects, the effects and contexts of groups are updated as if all their rows had
         come at once, while means and variances of known contexts stay as they are; fit again when
-        there are many more groups. A context is opened for at least two groups whose density it
+        there are many more groups. In a classifier this is exact for groups whose rows are all in
+        `replay_buffer_`; for others, what is known of their effects enters as a normal
+        distribution. A context is opened for at least two groups whose density it
         raises by more than it costs in the Bayesian information criterion; its variances are those
         of the nearest context.
 

@@ -45,7 +45,8 @@ class Identification:
         (n_groups, n_contexts, n_outputs, n_effects).
     products
         With group effects: how much the labelled rows say about them, shape
-        (n_groups, n_effects, n_effects).
+        (n_groups, n_effects, n_effects), and with classes
+        (n_groups, n_contexts, n_outputs, n_effects, n_effects).
 
     Examples
     --------

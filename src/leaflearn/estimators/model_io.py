@@ -224,7 +224,12 @@ def rebuild_local_models(
             with expecting("local models of leaflearn"):
                 boosted = BoostedColumns(found["boosted"])
         with expecting("local models of leaflearn"):
-            return ClosedFormModels(**section, boosted=boosted), None
+            closed_form = ClosedFormModels(**section, boosted=boosted)
+            n_features = closed_form.features.n_features
+            n_features += 0 if boosted is None else len(boosted.models)
+            if closed_form.coefficients.shape[1] != n_features:
+                raise ValueError(f"there are not coefficients of {n_features} features")
+            return closed_form, None
     tensors, device = (
         unpack_tensors(model.part(WEIGHTS), WEIGHTS),
         resolve_device(parameters.device),

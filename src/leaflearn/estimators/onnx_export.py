@@ -81,7 +81,7 @@ class ExportedModels(nn.Module):
 
 
 class ExportedMeans(nn.Module):
-    """The same for linear and smooth local models: the means of the contexts.
+    """The same for linear and smooth local models: the contexts without group effects.
 
     Examples
     --------
@@ -134,8 +134,8 @@ class ExportedMeans(nn.Module):
         if not self.n_classes:
             return means if self.y_shape else means[:, 0]
         if self.n_classes == 2:
-            means = torch.cat([1 - means, means], 1)
-        clipped = torch.clamp(means, CLOSED_FORM.min_probability, 1.0)
+            means = torch.cat([-means, means], 1)
+        clipped = torch.clamp(torch.sigmoid(means), CLOSED_FORM.min_probability)
         return clipped / clipped.sum(1, keepdim=True)
 
 
@@ -164,7 +164,7 @@ def export_onnx(
     # The default networks use double precision, modules from a factory single precision.
     dtype = torch.float64
     if isinstance(models, ClosedFormModels):
-        if getattr(models, "boosted", None) is not None:
+        if models.boosted is not None:
             raise ValueError(
                 "export_onnx cannot write boosted trees; use save, which keeps them, or fit with "
                 "local_model='smooth'."

@@ -4,6 +4,10 @@ A smaller set of contexts is the present one without a context, whose groups go 
 fitted again with them. It is as good if the log density of the stored groups falls by no more than
 the parameters of a context cost by the Bayesian information criterion, as when contexts are counted
 before a fit (`initialization/structure.py`).
+
+Contexts of classes share their variances of effects, so that none differs from another in spread
+alone (`engines/answers.py`). They keep these variances, except where a merge is requested: then
+what distinguished the contexts becomes an effect of their groups.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from leaflearn.core.grouped_data import GroupedData
+from leaflearn.effects.group_effects import LogisticEffects
 from leaflearn.engines.fitted_state import FittedState
 from leaflearn.initialization.settings import STRUCTURE
 from leaflearn.updates.closed_form_means import (
@@ -44,7 +49,7 @@ class _Smaller:
 
 def leave_out(state: FittedState) -> FittedState | None:
     """The state without its most redundant context, or None where all are needed."""
-    stored = _Stored(state)
+    stored = _Stored(state, isinstance(state.effects, LogisticEffects))
     candidates = []
     for gone in range(state.n_contexts):
         others = np.where(np.arange(state.n_contexts) == gone, np.inf, stored.scores)
@@ -60,7 +65,7 @@ def merge_pair(
 
     With `always`, pairs that conflict are merged too.
     """
-    stored = _Stored(state)
+    stored = _Stored(state, isinstance(state.effects, LogisticEffects) and not always)
     candidates = [
         stored.without(gone, np.where(stored.contexts == gone, kept, stored.contexts))
         for kept, gone in pairs
@@ -71,8 +76,8 @@ def merge_pair(
 class _Stored:
     """The rows of the replay buffer, and how well the present contexts explain its groups."""
 
-    def __init__(self, state: FittedState) -> None:
-        self.state = state
+    def __init__(self, state: FittedState, keep_variances: bool) -> None:
+        self.state, self.keep_variances = state, keep_variances
         models, self.effects = models_of(state)
         self.data, numbers = stored_rows(state).renumbered()
         self.contexts = state.contexts[numbers]  #                              (m',)
@@ -111,7 +116,7 @@ class _Stored:
     def _fit(self, is_member: NDArray[np.bool_], before: Ints) -> NewContext:
         share = np.bincount(before[is_member], minlength=self.state.n_contexts) / is_member.sum()
         part, _ = self.data.take(np.flatnonzero(is_member[self.data.group])).renumbered()
-        return fit_context(self.state, part, share)
+        return fit_context(self.state, part, share, self.keep_variances)
 
 
 def _best(state: FittedState, candidates: Sequence[_Smaller], always: bool) -> FittedState | None:

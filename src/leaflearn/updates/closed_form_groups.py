@@ -1,9 +1,11 @@
 """`partial_fit` for models in closed form: effects of new groups, and of known ones with more rows.
 
 Sums over the rows of a group determine its effects and its context, and add up over calls. So known
-groups are updated exactly, as if all their rows had come at once. Means and variances stay as they
-are. Groups that no context explains open a new one if a context that is fitted to half of them
-explains the other half much better than the known contexts do.
+groups are updated exactly, as if all their rows had come at once. Classes have no such sums: groups
+whose rows are all stored are computed again from them; for others, the effects so far enter as a
+normal distribution, which the new rows narrow. Means and variances stay as they are. Groups that no
+context explains open a new one if a context that is fitted to half of them explains the other half
+much better than the known contexts do.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from leaflearn.core.grouped_data import GroupedData
+from leaflearn.effects.group_effects import LogisticEffects
 from leaflearn.engines.fitted_state import FittedState
 from leaflearn.engines.settings import CLOSED_FORM, HELD_OUT
 from leaflearn.initialization.settings import STRUCTURE
@@ -62,7 +65,10 @@ def add_groups(
     may_be_new = np.zeros(len(joined.labels), dtype=bool)
     may_be_new[joined.known] = state.is_unexplained
     may_be_new[joined.arrived] = True
-    state = _with_rows(state, joined, rows)
+    if isinstance(state.effects, LogisticEffects):
+        state = _with_answers(state, state.effects, joined, rows, data)
+    else:
+        state = _with_rows(state, joined, rows)
     candidates = may_be_new & (_novelty(state, data) > HELD_OUT.novelty_limit)
     state = _open(state, data, candidates).ordered_by_usage()
     rng = np.random.default_rng(random_state.randint(2**31 - 1))
@@ -94,12 +100,49 @@ def _with_rows(state: FittedState, joined: JoinedGroups, rows: GroupedData) -> F
     return replace(state, effects=found, scores=scores, sizes=sizes, is_unexplained=nothing)
 
 
+def _with_answers(
+    state: FittedState,
+    effects: LogisticEffects,
+    joined: JoinedGroups,
+    rows: GroupedData,
+    data: GroupedData,
+) -> FittedState:
+    """The same for classes; `data` holds the stored rows as well."""
+    models, _ = models_of(state)
+    m, old = len(joined.labels), joined.known
+    group = joined.arrived[rows.group]
+    n_new = np.bincount(group, minlength=m)
+    found, products = (
+        np.zeros((m, *values.shape[1:])) for values in (effects.effects, effects.products)
+    )
+    scores = np.tile(-np.log(effects.priors), (m, 1))
+    sizes = n_new.copy()
+    found[old], products[old], scores[old] = effects.effects, effects.products, state.scores
+    sizes[old] += state.sizes
+    before = replace(effects, effects=found, products=products)
+    given = models.means_and_targets(rows.X, rows.y)
+    after, added = before.with_further_rows(np.asarray(rows.X), *given, group)
+    scores = scores + added
+    # The weights of stored rows have another unit than in the fit, so they are not used again.
+    is_complete = (n_new > 0) & (np.bincount(data.group, minlength=m) == sizes)
+    if data.weight is None and is_complete.any():
+        at_hand = data.take(np.flatnonzero(is_complete[data.group]))
+        given = models.means_and_targets(at_hand.X, at_hand.y)
+        exact, from_rows = effects.of_groups(np.asarray(at_hand.X), *given, at_hand.group, m)
+        after.effects[is_complete] = exact.effects[is_complete]
+        after.products[is_complete] = exact.products[is_complete]
+        scores[is_complete] = from_rows[is_complete]
+    nothing = np.zeros(m, dtype=bool)
+    return replace(state, effects=after, scores=scores, sizes=sizes, is_unexplained=nothing)
+
+
 def _novelty(state: FittedState, data: GroupedData) -> Floats:
     """How improbable the rows at hand of each group are in its context, (m,)."""
     models, effects = models_of(state)
     present, numbers = data.renumbered()
     given = models.means_and_targets(present.X, present.y)
     novelty = np.zeros(len(state.scores))
+    effects = replace(effects, effects=effects.effects[numbers], products=effects.products[numbers])
     novelty[numbers] = effects.novelty(
         np.asarray(present.X), *given, present.group, state.contexts[numbers]
     )

@@ -13,13 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leaflearn.core.grouped_data import GroupedData
-from leaflearn.effects.group_effects import GroupEffects
+from leaflearn.effects.group_effects import GroupEffects, LogisticEffects
 from leaflearn.effects.restricted_likelihood import MixedModel, fit_mixed_model, fit_with_variances
 from leaflearn.engines.closed_form import ClosedFormModels
 from leaflearn.engines.fitted_state import FittedState
 from leaflearn.engines.settings import CLOSED_FORM
 from leaflearn.moments.group_moments import GroupMoments
 from leaflearn.updates import settings
+from leaflearn.updates.closed_form_answers import closest_effects, fit_corrections, move_groups
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -39,7 +40,7 @@ def models_of(state: FittedState) -> tuple[ClosedFormModels, GroupEffects]:
     """The local models and the effects of a state in closed form."""
     assert isinstance(state.local_models, ClosedFormModels)
     assert state.effects is not None
-    if state.effects.sums is None:
+    if state.effects.sums is None and not isinstance(state.effects, LogisticEffects):
         raise ValueError(
             "the model was saved by a version that did not store the sums of its groups, so it "
             "cannot be updated; fit again."
@@ -64,6 +65,8 @@ def fit_context(
         Whether effects and noise keep the variances of the known context that weighs most.
     """
     models, effects = models_of(state)
+    if isinstance(effects, LogisticEffects):
+        return _fit_log_odds(models, effects, data, share, keep_variances)
     nearest, F = int(share.argmax()), models.features.n_features
     residual = np.einsum("k,nkd->nd", share, models.residuals(data.X, data.y))
     design = models.features(np.asarray(data.X, dtype=np.float64))
@@ -115,7 +118,8 @@ def place_context(
 
     The effects and scores of groups whose rows are all in `data` are exact. For other groups, the
     difference between the mean of their former context and the new one is replaced by the closest
-    function of the columns that have effects.
+    function of the columns that have effects; with classes, the likelihood of their rows is also
+    replaced by a normal one.
 
     Parameters
     ----------
@@ -130,16 +134,21 @@ def place_context(
     """
     models, effects = models_of(state)
     new = replace(models, coefficients=_put(models.coefficients, context.coefficients, k))
-    sums = _sums_in(state, new, k, data)  #                                     (m, D, q + 1)
-    assert effects.sums is not None
-    moved = np.moveaxis(_put(np.moveaxis(effects.sums, 1, 0), sums, k), 0, 1)
     changed = replace(
         effects,
         roots=_put(effects.roots, context.roots, k),
         noise=_put(effects.noise, context.noise, k),
         priors=priors,
     )
-    changed, scores = changed.from_sums(effects.products, moved, state.sizes.astype(np.float64))
+    if isinstance(changed, LogisticEffects):
+        scores = np.empty((len(state.scores), len(priors)))
+        weight = mean_one(data.weight)
+        changed, scores[:, k] = move_groups(state, changed, new, k, data, weight)
+    else:
+        sums = _sums_in(state, new, k, data)  #                                 (m, D, q + 1)
+        assert effects.sums is not None
+        moved = np.moveaxis(_put(np.moveaxis(effects.sums, 1, 0), sums, k), 0, 1)
+        changed, scores = changed.from_sums(effects.products, moved, state.sizes.astype(np.float64))
     others = np.delete(np.arange(len(priors)), k)
     known = np.arange(state.n_contexts)[: len(others)] if k == state.n_contexts else others
     shift = np.log(effects.priors[known]) - np.log(priors[others])
@@ -160,6 +169,29 @@ def mean_one(weight: Floats | None) -> Floats | None:
     array([0.5, 1.5])
     """
     return None if weight is None else weight / weight.mean()
+
+
+def _fit_log_odds(
+    models: ClosedFormModels,
+    effects: LogisticEffects,
+    data: GroupedData,
+    share: Floats,
+    keep_variances: bool,
+) -> NewContext:
+    """The same for classes; their noise is 1, which is no parameter."""
+    weight, F = mean_one(data.weight), models.features.n_features
+    found = fit_corrections(models, effects, data, share, weight, keep_variances)
+    coefficients = np.einsum("k,kfd->fd", share, models.coefficients)
+    coefficients[:F] += np.stack([model.coefficients for model, _ in found], 1)
+    is_shrunk = np.arange(F) >= models.features.n_linear
+    n_means = sum(_count_coefficients(*each, is_shrunk) for each in found)
+    n_parameters = n_means + len(found) * len(effects.columns) + 1
+    return NewContext(
+        coefficients,
+        np.stack([model.root for model, _ in found]),
+        np.ones(len(found)),
+        effects.evidence * n_parameters,
+    )
 
 
 def _fit_target(
@@ -211,10 +243,7 @@ def _sums_in(state: FittedState, new: ClosedFormModels, k: int, data: GroupedDat
     z, zz = effects.design(X), effects.products
     for origin in np.unique(own):
         groups = np.flatnonzero(own == origin)
-        shift: Floats = np.zeros((q, sums.shape[1]))  #                                 (q, D)
-        if q:
-            shift = np.asarray(np.linalg.lstsq(z, difference[:, origin], rcond=None)[0], float)
-        left = np.square(difference[:, origin] - z @ shift).mean(0)  #          (D,)
+        shift, left = closest_effects(z, difference[:, origin])
         zr, added = sums[groups, :, :q], np.einsum("mqr,rd->mdq", zz[groups], shift)
         square = sums[groups, :, q] + np.einsum("qd,mdq->md", shift, 2 * zr + added)
         sums[groups, :, :q] = zr + added
