@@ -753,6 +753,33 @@ class GroupsWithoutLabels(
 
 
 @dataclass(frozen=True)
+class PredictedWithoutEffects(
+    Message, code="predicted-without-effects", about="data", advice="support="
+):
+    """Groups whose effects are not known were predicted.
+
+    `has_support` says whether there is a table of labelled rows, in which they are missing.
+    """
+
+    groups: tuple[str, ...]
+    n_rows: int
+    n_contexts: int
+    has_support: bool
+
+    def _sentence(self, advice: str) -> str:
+        n, one = len(self.groups), len(self.groups) == 1
+        be, have, it = ("was", "has", "it") if one else ("were", "have", "each")
+        why = f"{have} no labelled rows" if self.has_support else f"{be} not in the training table"
+        rows = "1 row was" if self.n_rows == 1 else f"{self.n_rows:,} rows were"
+        how = " and averaged over the contexts" if self.n_contexts > 1 else ""
+        return (
+            f"{'1 group' if one else f'{n:,} groups'} ({list_names(self.groups)}) {why}; {rows} "
+            f"predicted without group effects{how}. A few labelled rows of {it} in {advice} "
+            "improve the predictions."
+        )
+
+
+@dataclass(frozen=True)
 class NoProbabilities(
     Message, code="no-probabilities", about="data", advice="leave out proba=True"
 ):

@@ -83,8 +83,7 @@ def test_groups_that_differ_by_degree(with_effects):
     assert lines[3:8] == [
         "One context: no group contradicts the others, but each may have its own effects.",
         "",
-        "Groups differ by degree only: each has small deviations of its own from one common "
-        "context.",
+        "Groups differ by degree only: each deviates in its own way from one common context.",
         f"Of the variance of rows with the same inputs, {between:.0f} % is between groups; "
         "the rest is noise.",
         "The number of contexts: groups differ by degree: more contexts do not explain them "

@@ -27,6 +27,7 @@ ADVICE: dict[type[Message], str] = {
     messages.FittedWithoutGroups: "use --context K or --each",
     messages.GroupsNotInTraining: "with --support, or use --each",
     messages.GroupsWithoutLabels: "to the --support table, or use --each",
+    messages.PredictedWithoutEffects: "the --support table",
     messages.NoProbabilities: "leave out --proba",
     messages.LocalModelCodeMissing: "--local-model {local_model}",
     messages.LocalModelInFolder: "leave out --local-model",

@@ -24,13 +24,15 @@ if TYPE_CHECKING:
 @click.option(
     "--support",
     type=PATH,
-    help="A table with a few labelled rows per source, which identify its context.",
+    help="A table with a few labelled rows per source, which identify its context and its effects.",
 )
 @click.option(
     "--each", is_flag=True, help="Predict in every context: prediction_0, prediction_1, ..."
 )
 @click.option(
-    "--by-group", is_flag=True, help="Predict for each group in the context it had in training."
+    "--by-group",
+    is_flag=True,
+    help="Predict for each group in the context, and with the effects, it had in training.",
 )
 @click.option("--proba", is_flag=True, help="Add the probability of every label.")
 @with_images
@@ -49,6 +51,9 @@ def predict(
 
     NEW has the columns that MODEL was fitted to. The output has all columns of NEW, then the
     context, its probability and the prediction; with --each, the predictions of all contexts.
+    Quantities of models with group effects also get the standard deviation of a new row around
+    its prediction. A model of one context needs no option: if NEW has the column of the groups,
+    known groups are predicted with their effects.
     """
     from leaflearn.tabular.reading import read_table
     from leaflearn.tabular.writing import check_place, write_table

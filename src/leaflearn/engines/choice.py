@@ -21,11 +21,12 @@ from leaflearn.initialization.items import find_items
 from leaflearn.initialization.settings import STRUCTURE
 from leaflearn.initialization.surrogate import Start
 
-# Parameters that only networks have, and those of the search that precedes their training.
+# Parameters that only networks have, and those of the search that precedes their training. Not
+# `callbacks`: who watches a fit must not change it.
 OF_NETWORKS = (
     *("allocation", "temperature", "init", "n_init", "loss", "optimizer", "learning_rate"),
     *("schedule", "max_epochs", "groups_per_step", "rows_per_group", "max_grad_norm", "trim"),
-    *("tol", "n_iter_no_change", "refresh", "callbacks"),
+    *("tol", "n_iter_no_change", "refresh"),
 )
 
 

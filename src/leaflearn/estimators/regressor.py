@@ -109,7 +109,8 @@ class LeafRegressor(RegressorMixin, BaseLeaf):
         Score groups only with scikit-learn models that were not trained on them. "auto" does so
         where the models memorize their rows.
     callbacks : list of leaflearn.core.training.Callback, default=None
-        Called after every step and every epoch when networks are trained.
+        Called after every step and every epoch when networks are trained (local_model="mlp", or a
+        factory). They do not change which local model is chosen.
     device : str, default="auto"
         Device of the networks.
     random_state : int, RandomState instance or None, default=None

@@ -77,7 +77,7 @@ class MLflowCallback(Callback):
     Examples
     --------
     >>> from leaflearn import LeafRegressor
-    >>> leaf = LeafRegressor(callbacks=[MLflowCallback()])
+    >>> leaf = LeafRegressor(local_model="mlp", callbacks=[MLflowCallback()])
     """
 
     def __init__(self) -> None:

@@ -61,7 +61,7 @@ def describe_shares(shares: VarianceShares, n_contexts: int) -> str:
     >>> print(describe(82, 18, 2))
     Of the differences between groups, 82 % are of kind (2 contexts) and 18 % of degree.
     >>> print(describe(0, 50, 1))
-    Groups differ by degree only: each has small deviations of its own from one common context.
+    Groups differ by degree only: each deviates in its own way from one common context.
     >>> print(describe(50, 0, 3))
     Groups differ in kind only (3 contexts): groups of a context do not differ.
     >>> print(describe(0, 0, 1))
@@ -78,7 +78,7 @@ def describe_shares(shares: VarianceShares, n_contexts: int) -> str:
         return f"Groups differ in kind only ({contexts}): groups of a context do not differ."
     if by_degree:
         return (
-            "Groups differ by degree only: each has small deviations of its own from "
+            "Groups differ by degree only: each deviates in its own way from "
             f"{'one common context' if n_contexts == 1 else 'contexts that hardly differ'}."
         )
     return "Groups do not differ at all: what remains is noise within groups."

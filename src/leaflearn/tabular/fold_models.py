@@ -116,7 +116,7 @@ class FoldModels:
         X, y, group = self.X[learn], self.y[learn], self.group[learn]
         # A clone, because a fit of another table must not change the estimator.
         # The local model was chosen by all rows; it is not chosen again in every fold.
-        name = self.estimator.local_model_
+        name = getattr(self.estimator, "local_model_", self.estimator.local_model)
         one, all_contexts = (
             clone(self.estimator).set_params(verbose=0, local_model=name) for _ in range(2)
         )

@@ -12,13 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leaflearn.diagnostics import settings as diagnostic_settings
+from leaflearn.estimators.identification import Identification
+from leaflearn.estimators.regressor import LeafRegressor
 from leaflearn.messages import (
     FittedWithoutGroups,
     GroupsNotInTraining,
     GroupsWithoutLabels,
-    Message,
     MessageError,
     NoProbabilities,
+    PredictedWithoutEffects,
     TableWarning,
     UncertainContexts,
     UnknownContexts,
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 ROWS_AT_ONCE = 50_000
 
 Rows = NDArray[np.intp]
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,11 @@ class Predictions:
     images: Path | None
     on_row: Callable[[float], None]
 
+    @property
+    def have_group_effects(self) -> bool:
+        """Whether the model has group effects, and the rows have groups."""
+        return self._has_effects and self.model.group in self.frame.columns
+
     def in_context(self, context: int) -> Any:
         """All rows in a context that the user names, whose probability is therefore 1."""
         n_contexts = self.model.estimator_.n_contexts_
@@ -53,34 +61,44 @@ class Predictions:
             raise ValueError(
                 f"There is no context {context}; the model has {n_contexts}, numbered from 0."
             )
-        return self._predict(np.full(len(self.frame), context), np.ones(len(self.frame)))
+        n_rows = len(self.frame)
+        return self._predict_in(np.full(n_rows, context), np.ones(n_rows))
 
     def by_training_group(self) -> Any:
-        """Each row in the context of its training group."""
+        """Each row in the context of its training group, with the effects of the group."""
         estimator = self.model.estimator_
         names = self._group_names(f"{self.what}, which is needed to look up the contexts")
+        place, unknown = _find_places(names, estimator.groups_)
+        if self._has_effects:
+            self._warn_about_unknown(unknown, place, has_support=False)
+            known = estimator.contexts_, estimator.probabilities_
+            return self._predict_for(names, place, *known, None)
+        if unknown:
+            raise MessageError(GroupsNotInTraining(unknown))
         probability = estimator.probabilities_.max(1)
-        return self._look_up(
-            names, estimator.groups_, estimator.contexts_, probability, GroupsNotInTraining
-        )
+        return self._predict_in(estimator.contexts_[place], probability[place])
 
     def by_support(self, support: Any, what: str) -> Any:
-        """Each row in the context that is identified from labelled rows of its group."""
-        identified = self.model.identify(support, what, self.images)
-        _warn_about_uncertain(identified)
-        contexts = identified["context"].to_numpy()
-        probability = identified["probability"].to_numpy()
+        """Each row in the context and with the effects that labelled rows of its group suggest."""
+        found, _ = self.model.identify_groups(support, what, self.images)
+        _warn_about_uncertain(found)
         group, n_rows = self.model.group, len(self.frame)
         if group is not None and group in self.frame.columns and group in support.columns:
-            known = identified["group"].to_numpy()
             names = self._group_names(self.what)
-            return self._look_up(names, known, contexts, probability, GroupsWithoutLabels)
-        if len(identified) > 1:
+        elif len(found) > 1:
             raise ValueError(
-                f"The labelled rows belong to {len(identified)} groups, but {self.what} has no "
+                f"The labelled rows belong to {len(found)} groups, but {self.what} has no "
                 f"column {group!r}; add it."
             )
-        return self._predict(np.full(n_rows, contexts[0]), np.full(n_rows, probability[0]))
+        else:
+            names = np.repeat(found.groups, n_rows)
+        place, unknown = _find_places(names, found.groups)
+        if self._has_effects:
+            self._warn_about_unknown(unknown, place, has_support=True)
+            return self._predict_for(names, place, found.context, found.probability, found)
+        if unknown:
+            raise MessageError(GroupsWithoutLabels(unknown))
+        return self._predict_in(found.context[place], found.probability.max(1)[place])
 
     def in_each_context(self) -> Any:
         """The predictions of every context for every row."""
@@ -97,12 +115,50 @@ class Predictions:
 
         return self._by_slices(predict)
 
-    def _predict(self, context: Rows, probability: NDArray[np.float64]) -> Any:
+    def _predict_in(self, context: Rows, probability: Floats) -> Any:
+        """Each row in its context, without group effects."""
+        return self._predict(context, probability, lambda rows: {"context": context[rows]})
+
+    def _predict_for(
+        self,
+        names: NDArray[Any],
+        place: Rows,
+        contexts: Rows,
+        posterior: Floats,
+        found: Identification | None,
+    ) -> Any:
+        """Each row with the effects of its group, averaged over the posterior of its contexts.
+
+        Groups without a place are predicted without effects, averaged over the shares of the
+        contexts.
+        """
+        priors = self.model.estimator_.priors_
+        is_unknown = place < 0
+        context = np.where(is_unknown, priors.argmax(), contexts[place])
+        probability = np.where(is_unknown, priors.max(), posterior.max(1)[place])
+        return self._predict(
+            context, probability, lambda rows: {"context": found, "groups": names[rows]}
+        )
+
+    def _predict(
+        self,
+        context: Rows,
+        probability: Floats,
+        arguments_of: Callable[[Rows], dict[str, Any]],
+    ) -> Any:
+        """The columns of all rows; `arguments_of` are those of the estimator's `predict`."""
+        estimator = self.model.estimator_
+
         def predict(X: NDArray[Any], rows: Rows) -> dict[str, NDArray[Any]]:
             columns = {"context": context[rows], "probability": probability[rows]}
-            columns["prediction"] = self.model.estimator_.predict(X, context=context[rows])
+            how = arguments_of(rows)
+            if self._has_effects and isinstance(estimator, LeafRegressor):
+                mean, deviation = estimator.predict(X, **how, return_std=True)
+                columns |= {"prediction": mean, "standard_deviation": deviation}
+            else:
+                columns["prediction"] = estimator.predict(X, **how)
             if self.proba:
-                probabilities = self._probabilities("predict_proba")(X, context=context[rows])
+                probabilities = self._probabilities("predict_proba")(X, **how)
                 columns |= self._name_labels("probability", probabilities)
             return columns
 
@@ -127,20 +183,19 @@ class Predictions:
         find_column(self.frame.columns, self.model.group, what)
         return name_sources(self.frame, self.model.group)
 
-    def _look_up(
-        self,
-        names: NDArray[Any],
-        known: NDArray[Any],
-        contexts: Rows,
-        probability: NDArray[np.float64],
-        if_unknown: Callable[[tuple[str, ...]], Message],
-    ) -> Any:
-        place = {name: i for i, name in enumerate(known.tolist())}
-        unknown = dict.fromkeys(str(name) for name in names.tolist() if name not in place)
+    @property
+    def _has_effects(self) -> bool:
+        return self.model.estimator_.fitted_state_.effects is not None
+
+    def _warn_about_unknown(self, unknown: tuple[str, ...], place: Rows, has_support: bool) -> None:
         if unknown:
-            raise MessageError(if_unknown(tuple(unknown)))
-        at = np.array([place[name] for name in names.tolist()])
-        return self._predict(contexts[at], probability[at])
+            message = PredictedWithoutEffects(
+                unknown,
+                int((place < 0).sum()),
+                self.model.estimator_.n_contexts_,
+                has_support,
+            )
+            warnings.warn(TableWarning(message), stacklevel=2)
 
     def _name_labels(self, prefix: str, probabilities: NDArray[Any]) -> dict[str, NDArray[Any]]:
         labels = self.model.estimator_.classes_.tolist()
@@ -153,13 +208,18 @@ class Predictions:
         return function
 
 
-def _warn_about_uncertain(identified: Any) -> None:
+def _find_places(names: NDArray[Any], known: NDArray[Any]) -> tuple[Rows, tuple[str, ...]]:
+    """The place of each name among the known ones, -1 for others; and the others, in order."""
+    places = {name: i for i, name in enumerate(known.tolist())}
+    place = np.array([places.get(name, -1) for name in names.tolist()], dtype=np.intp)
+    return place, tuple(dict.fromkeys(str(name) for name in names[place < 0].tolist()))
+
+
+def _warn_about_uncertain(found: Identification) -> None:
     """Warn where labelled rows do not determine the context of a group, or fit no context."""
-    is_new = identified["is_new"].to_numpy(dtype=bool)
-    is_uncertain = (
-        identified["probability"].to_numpy() < diagnostic_settings.DIAGNOSTICS.sure_probability
-    ) & ~is_new
-    for kind, rows in ((UncertainContexts, is_uncertain), (UnknownContexts, is_new)):
+    is_sure = found.probability.max(1) >= diagnostic_settings.DIAGNOSTICS.sure_probability
+    is_uncertain = ~is_sure & ~found.is_new
+    for kind, rows in ((UncertainContexts, is_uncertain), (UnknownContexts, found.is_new)):
         if rows.any():
-            groups = tuple(map(str, identified["group"][rows]))
+            groups = tuple(map(str, found.groups[rows]))
             warnings.warn(TableWarning(kind(groups)), stacklevel=2)

@@ -14,6 +14,7 @@ from leaflearn._renamed import warn_renamed
 from leaflearn.core.training import Callback
 from leaflearn.diagnostics.required_rows import Sources, count_required_rows
 from leaflearn.estimators.classifier import LeafClassifier
+from leaflearn.estimators.identification import Identification
 from leaflearn.estimators.regressor import LeafRegressor
 from leaflearn.messages import ContextNotChosen, Message, MessageError
 from leaflearn.tabular.fitting import FittedTable, fit_table, read_features
@@ -194,12 +195,7 @@ class TableModel:
         """
         import pandas  # type: ignore[import-untyped]
 
-        rows = keep_rows_with_target(to_frame(frame, what), self.target, what)
-        names = name_sources(rows, self.group)
-        self.warn_about_unfamiliar(rows, what)
-        X, y = self.features_of(rows, what, images), self.target_.read(rows[self.target])
-        with warned_already():
-            found = self.estimator_.identify(X, y, groups=names)
+        found, X = self.identify_groups(frame, what, images)
         sources = Sources(found.probability, found.is_new, found.effects, found.products)
         is_classifier = hasattr(self.estimator_, "classes_")
         more = count_required_rows(self.estimator_.fitted_state_, sources, X, is_classifier)
@@ -213,6 +209,20 @@ class TableModel:
                 "more_rows": pandas.array(more, dtype="Int64"),
             }
         )
+
+    def identify_groups(
+        self, frame: Any, what: str = "the table", images: Path | None = None
+    ) -> tuple[Identification, NDArray[Any]]:
+        """Contexts and effects of new groups as the estimator finds them, and the inputs (N, ...).
+
+        The parameters are those of `identify`, which puts the same contexts in a table.
+        """
+        rows = keep_rows_with_target(to_frame(frame, what), self.target, what)
+        names = name_sources(rows, self.group)
+        self.warn_about_unfamiliar(rows, what)
+        X, y = self.features_of(rows, what, images), self.target_.read(rows[self.target])
+        with warned_already():
+            return self.estimator_.identify(X, y, groups=names), X
 
     def predict(
         self,
@@ -230,6 +240,11 @@ class TableModel:
     ) -> Any:
         """Predict new rows in one context, in each, or in the contexts of their groups.
 
+        Models with group effects add those of the group: with `by_group`, with `support`, and
+        without either if there is one context and the table has the column of groups. Predictions
+        are then averaged over the contexts that the group may have. A warning counts the groups
+        whose effects are not known.
+
         Parameters
         ----------
         frame : pandas.DataFrame or other table
@@ -237,15 +252,17 @@ class TableModel:
         what : str
             How errors call the table.
         context : int
-            Predict all rows in this context. It is optional if there is only one.
+            Predict all rows in this context, without group effects. It is optional if there is
+            only one.
         support : pandas.DataFrame or other table
-            A few labelled rows of the same groups, from which their contexts are identified.
+            A few labelled rows of the same groups, from which their contexts and effects are
+            identified.
         support_what : str
             How errors call the table of labelled rows.
         each : bool
             Return the predictions of all contexts.
         by_group : bool
-            Use the contexts of the training groups.
+            Use the contexts and effects of the training groups.
         proba : bool
             Also return the probability of each label.
         images : path
@@ -256,8 +273,9 @@ class TableModel:
         Returns
         -------
         pandas.DataFrame
-            context, probability and prediction of each row; with `each`, prediction_0,
-            prediction_1, ...
+            context, probability and prediction of each row; for quantities, where the model has
+            group effects, also standard_deviation, of a new row around its prediction. With `each`,
+            prediction_0, prediction_1, ...
         """
         rows = Predictions(self, to_frame(frame, what), what, proba, images, on_row)
         if each:
@@ -268,6 +286,8 @@ class TableModel:
             return rows.by_support(to_frame(support, support_what), support_what)
         if context is None and self.estimator_.n_contexts_ > 1:
             raise MessageError(ContextNotChosen(self.estimator_.n_contexts_))
+        if context is None and rows.have_group_effects:
+            return rows.by_training_group()
         return rows.in_context(context or 0)
 
     def features_of(

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leaflearn.diagnostics.input_range import find_far, find_range
-from leaflearn.messages import InputWarning, UnfamiliarRows
+from leaflearn.messages import InputWarning, LeafWarning, UnfamiliarRows
 from leaflearn.tabular import settings
 from leaflearn.tabular.column_kinds import Column, read_columns, read_texts
 
@@ -128,13 +128,15 @@ def warn_about_unfamiliar(
 def warned_already() -> Iterator[None]:
     """Without the warnings of an estimator, which knows features and not columns.
 
+    It sees a slice of the rows at a time, so that it would also count unknown groups in parts.
+
     Examples
     --------
     >>> with warned_already():
     ...     warnings.warn(InputWarning("This is not given."), stacklevel=1)
     """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", InputWarning)
+        warnings.simplefilter("ignore", LeafWarning)
         yield
 
 
