@@ -491,6 +491,6 @@ def test_unknown_scenarios_and_peers_are_one_sentence(capsys, group_runs, place)
         2,
         "",
         "leaflearn: There is no method called 'lme4'. There are: leaflearn, leaflearn linear, "
-        "leaflearn smooth.\n",
+        "leaflearn smooth, leaflearn boosting.\n",
     )
     assert (group_runs, os.listdir(place)) == ([], [])

@@ -316,8 +316,8 @@ def test_a_report_beside_the_model(table, call):
         (
             None,
             ["--local-model", "tree"],
-            "There is no local model called 'tree'; choose one of mlp, linear, smooth, "
-            "boosting, convnet, or module:PATH.py:FACTORY.",
+            "There is no local model called 'tree'; choose one of auto, linear, smooth, "
+            "boosting, mlp, convnet, or module:PATH.py:FACTORY.",
         ),
         (None, ["--report", "page.pdf"], "Cannot write 'page.pdf': its name must end in .html."),
         (None, ["--images", "nowhere"], "There is no folder 'nowhere' with images."),

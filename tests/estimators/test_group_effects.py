@@ -220,9 +220,9 @@ REFUSED = {
         "group_effects='many' is not known; choose one of None, 'intercept', 'slopes', 'auto'.",
     ),
     "a network": (
-        {"group_effects": "slopes", "local_model": None},
-        "group_effects='slopes', but only local_model='linear' and local_model='smooth' have group "
-        "effects; choose one of these, or group_effects=None.",
+        {"group_effects": "slopes", "local_model": "mlp"},
+        "group_effects='slopes', but only local_model='linear', 'smooth' and 'boosting', or None, "
+        "have group effects; choose one of these, or group_effects=None.",
     ),
 }
 

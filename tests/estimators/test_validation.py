@@ -488,10 +488,11 @@ def test_a_module_of_the_wrong_shape_gets_one_sentence():
 
 LOCAL_MODELS = {
     "text": (
-        "mlp",
+        "tree",
         (
-            "local_model='mlp' is neither None, 'linear', 'smooth', a factory (input_shape, "
-            "n_outputs) -> torch.nn.Module, nor a scikit-learn estimator object; pass one of these."
+            "local_model='tree' is neither None, 'linear', 'smooth', 'boosting', 'mlp', a factory "
+            "(input_shape, n_outputs) -> torch.nn.Module, nor a scikit-learn estimator object; "
+            "pass one of these."
         ),
     ),
     "a class": (

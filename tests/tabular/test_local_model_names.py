@@ -8,23 +8,22 @@ from leaflearn.tabular.local_model_names import load_factory, make_named
 
 @pytest.mark.parametrize("name", ["linear", "boosting"])
 def test_local_models_suit_the_task(name):
-    assert is_classifier(make_named(name, True))
+    assert is_classifier(make_named(name, True, has_effects=False))
     assert not is_classifier(make_named(name, False, has_effects=False))
 
 
-@pytest.mark.parametrize("name", ["linear", "smooth"])
-def test_quantities_in_groups_have_models_with_group_effects(name):
-    assert make_named(name, is_classifier=False) == name
+@pytest.mark.parametrize("name", ["linear", "smooth", "boosting"])
+def test_many_groups_have_models_with_group_effects(name):
+    for labels in (False, True):
+        assert make_named(name, is_classifier=labels) == name
 
 
-@pytest.mark.parametrize("task", [{"is_classifier": True}, {"has_effects": False}])
-def test_smooth_models_of_labels_and_single_rows_are_errors(task):
+def test_smooth_models_need_many_groups_of_several_rows():
     sentence = (
-        "The local model 'smooth' is for quantities in many groups of several rows; choose "
-        "boosting instead."
+        "The local model 'smooth' needs many groups of several rows; choose boosting instead."
     )
     with pytest.raises(ValueError, match=f"^{sentence}$"):
-        make_named("smooth", **{"is_classifier": False, **task})
+        make_named("smooth", is_classifier=False, has_effects=False)
 
 
 def test_a_factory_from_a_file(tmp_path):

@@ -40,10 +40,12 @@ from leaflearn.engines.closed_form import (
     OneContext,
     Rows,
     alternate,
+    average_errors,
     choose_local_model,
     fit_one_context,
     fold_rows,
     make_state,
+    mean_by_group,
     to_indicators,
 )
 from leaflearn.engines.fitted_state import FittedState
@@ -119,7 +121,7 @@ def fit_answers(
     }
     selection |= choice.describe()
     if parameters.local_model is None:
-        selection |= {"row_error": np.array([task.held_out_error(fit, seed)])}
+        selection |= {"row_error": average_errors(task.held_out_errors(fit, seed))}
     has_effects = len(task.columns) > 0
     init = _explain(judged, chosen, has_effects) if was_searched else "one context"
     seconds = time.perf_counter() - began
@@ -326,8 +328,8 @@ class _Task:
         n_steps = None if before is None else settings.ANSWERS.n_steps
         return fit_logistic(answers, self.design, *how, before or shared, True, n_steps)
 
-    def held_out_error(self, fit: Contexts, seed: int) -> float:
-        """Mean squared error of the probabilities of held-out rows, as `held_out_error`.
+    def held_out_errors(self, fit: Contexts, seed: int) -> Floats:
+        """Squared error of the probabilities of held-out rows by group, as `held_out_errors`.
 
         Rows are predicted in the contexts and with the effects that the others of their group
         suggest; in units of the variance of the indicators.
@@ -350,9 +352,8 @@ class _Task:
                     each[:, k, d] = mean[held] + (z[held] * effects[first.group[held]]).sum(1)
             probability = posterior_of(scores)[first.group[held]]
             predicted[held] = np.einsum("nk,nkd->nd", probability, expit(each))
-        is_held = fold >= 0
-        error = np.square(y - predicted)[is_held].mean(0).sum()
-        return float(error / max(y.var(0).sum(), 1e-12))
+        errors = np.square(y - predicted).sum(1) / max(y.var(0).sum(), 1e-12)
+        return mean_by_group(errors, first.group)
 
     def _fit_offset(self, d: int, weight: Floats, shared: LogisticFit) -> LogisticFit:
         """A context with few rows: the mean of all groups, but for the columns with effects."""

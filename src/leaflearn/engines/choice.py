@@ -15,9 +15,11 @@ from numpy.typing import NDArray
 
 from leaflearn.core.grouped_data import GroupedData
 from leaflearn.engines import settings
+from leaflearn.engines.closed_form import average_errors
 from leaflearn.engines.fitted_state import FittedState
 from leaflearn.engines.parameters import Parameters
 from leaflearn.initialization.items import find_items
+from leaflearn.initialization.n_contexts import mean_of_rows
 from leaflearn.initialization.settings import STRUCTURE
 from leaflearn.initialization.surrogate import Start
 
@@ -26,7 +28,7 @@ from leaflearn.initialization.surrogate import Start
 OF_NETWORKS = (
     *("allocation", "temperature", "init", "n_init", "loss", "optimizer", "learning_rate"),
     *("schedule", "max_epochs", "groups_per_step", "rows_per_group", "max_grad_norm", "trim"),
-    *("tol", "n_iter_no_change", "refresh"),
+    *("tol", "n_iter_no_change", "refresh", "device"),
 )
 
 
@@ -77,10 +79,10 @@ def _is_equal(value: object, default: object) -> bool:
 def is_better_start(start: Start | None, closed_form: FittedState, is_classifier: bool) -> bool:
     """Whether networks are trained on the contexts of the surrogate search instead.
 
-    If groups differ by degree only, the contexts have to predict held-out rows clearly better than
-    the models in closed form with effects do. If values differ in kind, they need not: the search
-    sets outlier rows aside and networks bend more sharply, while effects take up what a smooth
-    function misses.
+    The contexts have to predict held-out rows clearly better than the models in closed form with
+    effects do. If values differ in kind, a clearly smaller geometric mean of the groups' errors is
+    enough: contexts may be nearly free of noise for most groups, while a noisy context or outlier
+    rows dominate the arithmetic mean.
 
     Examples
     --------
@@ -90,12 +92,16 @@ def is_better_start(start: Start | None, closed_form: FittedState, is_classifier
     if start is None or not start.is_trusted or not start.counts:
         return False
     n_contexts = int(start.contexts.max()) + 1
-    errors = [count.mean for count in start.counts if count.n_contexts == n_contexts]
+    count = next((each for each in start.counts if each.n_contexts == n_contexts), None)
+    if count is None:
+        return False
     limits, selection = settings.CHOICE, closed_form.selection
-    share = limits.clear_share
-    if not is_classifier and _is_kind(selection):
-        share = limits.kind_share
-    return bool(errors) and errors[0] < share * float(selection["row_error"][0])
+    mean, geometric_mean = selection["row_error"]
+    if count.mean < limits.clear_share * mean:
+        return True
+    if is_classifier or not _is_kind(selection):
+        return False
+    return average_errors(mean_of_rows(count.held_out))[1] < limits.kind_share * geometric_mean
 
 
 def _is_kind(selection: dict[str, NDArray[Any]]) -> bool:

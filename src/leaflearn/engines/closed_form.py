@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
+from scipy.special import expit, logsumexp
 
 from leaflearn.core.grouped_data import GroupedData, position_in_group
 from leaflearn.effects.columns import add_hats, choose_columns, find_varying
@@ -191,22 +191,21 @@ def fit_in_closed_form(
         posterior = structure.chosen.posterior
     # Effects that are not there have variances near zero, and shrinking them costs nothing. So they
     # stay where the comparison of numbers could do without.
-    columns = one.models[0].columns
-    fit = _fit_contexts(one, columns, posterior, parameters.allocation == "hard")
+    is_hard = parameters.allocation == "hard"
+    has_own_means = structure is None or structure.chosen.has_own_means
+    fit = _fit_contexts(one, posterior, has_own_means, is_hard)
     while n_contexts is None and len(fit.posterior) > 1:
         n_groups = np.bincount(fit.scores.argmin(1), minlength=len(fit.posterior))
         if n_groups.min() >= settings.CLOSED_FORM.min_chosen_groups:
             break
         posterior = np.delete(fit.posterior, n_groups.argmin(), 0)
         posterior = posterior / np.maximum(posterior.sum(0), 1e-12)
-        fit = _fit_contexts(one, columns, posterior, parameters.allocation == "hard")
+        fit = _fit_contexts(one, posterior, has_own_means, is_hard)
     selection = describe(structure) | choice.describe()
     if parameters.local_model is None:
-        error = held_out_error(fit, one, rows, seed)
-        selection |= {"row_error": np.array([error])}
+        selection |= {"row_error": average_errors(held_out_errors(fit, one, rows, seed))}
     if rows.is_sample:
         blocks = iterate_moments(one.features, every.X, every.y, every.group, weight)
-        is_hard = parameters.allocation == "hard"
         found = fit_to_all(fit.models, fit.priors, blocks, one.is_shrunk, is_hard)
         fit = replace(fit, **vars(found))
     scale = scaling.scale
@@ -214,7 +213,7 @@ def fit_in_closed_form(
     coefficients[:, 0] += scaling.center
     local_models = ClosedFormModels(one.features, coefficients, scale, boosted=boosted)
     noise = np.array([[model.noise for model in each] for each in fit.models]) * scale**2
-    variances = GroupEffects.without_groups(one.features, columns, fit.roots, noise, fit.priors)
+    variances = GroupEffects.without_groups(one.features, one.columns, fit.roots, noise, fit.priors)
     init = "one context" if structure is None else structure.explain()
     seconds = time.perf_counter() - began
     return make_state(fit, local_models, variances, init, selection, every.sizes, seconds)
@@ -386,6 +385,22 @@ class OneContext:
     def criterion(self) -> float:
         return sum(model.criterion for model in self.models)
 
+    @property
+    def columns(self) -> Ints:
+        """The features that have effects, (q,)."""
+        return self.models[0].columns
+
+    @property
+    def is_full(self) -> bool:
+        """Whether effects are correlated."""
+        n_diagonal = len(self.columns) + int(self.is_shrunk.any())
+        return bool(len(self.columns)) and self.models[0].n_parameters > n_diagonal
+
+    @property
+    def targets(self) -> list[GroupMoments]:
+        """The moments of each target."""
+        return [self.moments.target(d) for d in range(self.moments.n_targets)]
+
 
 def fit_one_context(rows: Rows, local_model: str, group_effects: Any, seed: int = 0) -> OneContext:
     """One context with the features and the effects that the likelihood asks for."""
@@ -454,6 +469,7 @@ class Contexts:
     posterior: Floats  #                                                            (K, m)
     history: dict[str, list[Any]]
     converged: bool
+    has_own_means: bool = True  # or one that they share, but for the columns with effects
 
     @property
     def coefficients(self) -> Floats:
@@ -466,25 +482,45 @@ class Contexts:
         return np.stack([np.stack([m.root for m in each]) for each in self.models])
 
 
-def _fit_contexts(one: OneContext, columns: Ints, posterior: Floats, is_hard: bool) -> Contexts:
-    """Alternate between the contexts' models and the groups' posterior, from a given posterior."""
-    targets = [one.moments.target(d) for d in range(one.moments.n_targets)]
-    n_diagonal = len(columns) + int(one.is_shrunk.any())
-    is_full = bool(len(columns)) and one.models[0].n_parameters > n_diagonal
+def _fit_contexts(
+    one: OneContext, posterior: Floats, has_own_means: bool, is_hard: bool
+) -> Contexts:
+    """Alternate between the contexts' models and the groups' posterior, from a given posterior.
+
+    With group effects, contexts have the variances of all contexts while groups are allocated, and
+    their own ones afterwards. Otherwise a narrow and a wide context would explain groups that
+    differ by degree, and leave the contexts that differ in kind.
+    """
+    targets, has_effects = one.targets, len(one.columns) > 0
+    is_joint = len(posterior) > 1 and has_effects
 
     def fit(weights: Floats, before: list[list[MixedModel]]) -> list[list[MixedModel]]:
-        return [
-            [
-                _fit_context(one, d, weight, columns, is_full, before[k][d] if before else None)
-                for d in range(len(targets))
+        by_target = []
+        for d, target in enumerate(targets):
+            starts = [each[d] for each in before]
+            if is_joint and not has_own_means:
+                shared = replace(one.models[d], root=starts[0].root) if starts else one.models[d]
+                by_target.append(SharedMean.of(target, one, weights).fit(shared, one.is_full))
+                continue
+            own = [
+                _fit_context(one, d, weight, starts[k] if starts else None)
+                for k, weight in enumerate(weights)
             ]
-            for k, weight in enumerate(weights)
-        ]
+            by_target.append(_share_variances(target, own, weights) if is_joint else own)
+        return [list(each) for each in zip(*by_target, strict=True)]
 
     def score(models: list[list[MixedModel]]) -> Floats:
         return -np.stack([sum(map(log_likelihood, each, targets)) for each in models], 1)
 
-    return alternate(posterior, fit, score, is_hard)
+    found = replace(alternate(posterior, fit, score, is_hard), has_own_means=has_own_means)
+    if not is_joint:
+        return found
+    models = [
+        [_give_own_variances(one, d, model, weight) for d, model in enumerate(each)]
+        for each, weight in zip(found.models, found.posterior, strict=True)
+    ]
+    scores = score(models) - np.log(found.priors)
+    return replace(found, models=models, scores=scores, posterior=_probabilities(scores, is_hard).T)
 
 
 def alternate(
@@ -518,13 +554,9 @@ def alternate(
         models = fit(posterior, models)
         priors = np.maximum(posterior.sum(1) / posterior.sum(), 1e-6)
         scores = score(models) - np.log(priors)
-        least = scores.min(1, keepdims=True)
-        density = np.exp(least - scores)
-        new = (density / density.sum(1, keepdims=True)).T
-        if is_hard:
-            new = np.eye(K)[scores.argmin(1)].T
+        new = _probabilities(scores, is_hard).T
         changed = float((new.argmax(0) != posterior.argmax(0)).mean())
-        history["loss"].append(float((least[:, 0] - np.log(density.sum(1))).mean()))
+        history["loss"].append(float(-logsumexp(-scores, 1).mean()))
         history["changed"].append(changed)
         history["usage"].append(np.bincount(scores.argmin(1), minlength=K) / m)
         has_converged = float(np.abs(new - posterior).max()) < limits.max_change
@@ -537,20 +569,98 @@ def alternate(
     return Contexts(models, priors, scores, posterior, history, has_converged or K == 1)
 
 
-def _fit_context(
-    one: OneContext,
-    d: int,
-    weight: Floats,
-    columns: Ints,
-    is_full: bool,
-    start: MixedModel | None,
-) -> MixedModel:
+def _probabilities(scores: Floats, is_hard: bool) -> Floats:
+    """Probability of each context for each group, (m, K); 0 or 1 if allocation is hard."""
+    return np.eye(scores.shape[1])[scores.argmin(1)] if is_hard else posterior_of(scores)
+
+
+@dataclass(frozen=True, eq=False)
+class SharedMean:
+    """Contexts that share one mean, but for the columns that have effects, as one mixed model.
+
+    Its groups are pairs of a context and a group that may belong to it. Its features are those of
+    the mean, and for every context but the first the columns with effects once more, zero in the
+    pairs of other contexts.
+    """
+
+    moments: GroupMoments  # of the pairs, for one target
+    weight: Floats  # posterior of each pair
+    columns: Ints
+    is_shrunk: NDArray[np.bool_]
+    n_contexts: int
+
+    @classmethod
+    def of(cls, target: GroupMoments, one: OneContext, weights: Floats) -> SharedMean:
+        """From the moments of the groups for one target, and their weights (K, m)."""
+        K, F, q = len(weights), target.n_features, len(one.columns)
+        context, group = np.nonzero(weights > settings.CLOSED_FORM.min_pair_weight)
+        to = np.zeros((K, F + 1, F + (K - 1) * q + 1))  # of each context
+        to[:, np.arange(F), np.arange(F)] = to[:, F, -1] = 1.0
+        for k in range(1, K):
+            to[k, one.columns, F + (k - 1) * q + np.arange(q)] = 1.0
+        products = np.concatenate(
+            [to[k].T @ target.products[group[context == k]] @ to[k] for k in range(K)]
+        )
+        is_shrunk = np.concatenate([one.is_shrunk, np.tile(one.is_shrunk[one.columns], K - 1)])
+        pairs = GroupMoments(products, target.sizes[group])
+        return cls(pairs, weights[context, group], one.columns, is_shrunk, K)
+
+    def fit(self, start: MixedModel, is_full: bool) -> list[MixedModel]:
+        """The models of the contexts, with the most probable variances."""
+        how = self.columns, self.is_shrunk, self.weight, is_full, start
+        return self._take_apart(fit_mixed_model(self.moments, *how))
+
+    def fit_with_variances(self, like: MixedModel) -> list[MixedModel]:
+        """The models of the contexts, with the variances of another model."""
+        how = like, self.is_shrunk, self.weight
+        return self._take_apart(fit_with_variances(self.moments, *how))
+
+    def _take_apart(self, joint: MixedModel) -> list[MixedModel]:
+        q, F = len(self.columns), len(self.is_shrunk) - (self.n_contexts - 1) * len(self.columns)
+        means = np.tile(joint.coefficients[:F], (self.n_contexts, 1))
+        means[1:, self.columns] += joint.coefficients[F:].reshape(-1, q)
+        return [replace(joint, coefficients=mean) for mean in means]
+
+
+def _share_variances(
+    target: GroupMoments, models: list[MixedModel], weights: Floats
+) -> list[MixedModel]:
+    """The same means with the variances of effects and the noise of all contexts together."""
+    columns = models[0].columns
+    parts = [target.reduced(columns, model.coefficients) for model in models]
+    stacked = GroupMoments(
+        np.concatenate([part.products for part in parts]),
+        np.concatenate([part.sizes for part in parts]),
+    )
+    is_full = bool(np.tril(models[0].root, -1).any())
+    own = np.arange(len(columns))
+    found = fit_mixed_model(stacked, own, None, weights.ravel(), is_full)
+    return [replace(model, root=found.root, noise=found.noise) for model in models]
+
+
+def _give_own_variances(one: OneContext, d: int, model: MixedModel, weight: Floats) -> MixedModel:
+    """The model with variances of its own, if its groups show that they differ from the others'."""
+    limits, q = settings.CLOSED_FORM, len(one.columns)
+    if weight.sum() < limits.groups_per_variance * (q + 1):
+        return model
+    target = one.moments.target(d).reduced(one.columns, model.coefficients)
+    like = replace(model, columns=np.arange(q), coefficients=np.zeros(q))
+    found = fit_mixed_model(target, like.columns, None, weight, one.is_full)
+    own = replace(like, root=found.root, noise=found.noise)
+    gain = weight @ (log_likelihood(own, target) - log_likelihood(like, target))
+    if 2 * gain < (q + 1) * np.log(max(weight.sum(), 2.0)):
+        return model
+    return replace(model, root=own.root, noise=own.noise)
+
+
+def _fit_context(one: OneContext, d: int, weight: Floats, start: MixedModel | None) -> MixedModel:
     """A target's model of one context, whose groups have these posterior weights (m,).
 
-    A context with few groups has the variances of all groups, relative to its noise. With few rows,
-    it has the mean of all groups as well, but for the columns that have effects.
+    A context with few groups has the variances of all contexts, relative to its noise. With few
+    rows, it has the mean of all groups as well, but for the columns that have effects.
     """
-    limits, target, shared = settings.CLOSED_FORM, one.moments.target(d), one.models[d]
+    limits, target, columns = settings.CLOSED_FORM, one.moments.target(d), one.columns
+    shared = one.models[d] if start is None else replace(one.models[d], root=start.root)
     is_all = bool(np.allclose(weight, 1.0))
     n_rows, n_fixed = float(weight @ target.sizes), int((~one.is_shrunk).sum())
     if not is_all and n_rows < limits.rows_per_coefficient * n_fixed:
@@ -564,18 +674,19 @@ def _fit_context(
         return fit_with_variances(target, shared, one.is_shrunk, weight)
     start = shared if is_all and start is None else start
     return fit_mixed_model(
-        target, columns, one.is_shrunk, None if is_all else weight, is_full, start
+        target, columns, one.is_shrunk, None if is_all else weight, one.is_full, start
     )
 
 
-def held_out_error(fit: Contexts, one: OneContext, rows: Rows, seed: int) -> float:
-    """Mean squared error of rows in the contexts and with the effects that other rows suggest.
+def held_out_errors(fit: Contexts, one: OneContext, rows: Rows, seed: int) -> Floats:
+    """Squared error of rows in the contexts and with the effects that other rows suggest.
 
-    In units of the variance of the targets; of rows of groups that have several.
+    The means over the rows of each group, (m,), in units of the variance of the targets; nan for
+    groups of a single row.
     """
     design, n_folds = rows.design(one.features), settings.CLOSED_FORM.n_row_folds
     fold = fold_rows(rows.group, n_folds, seed)
-    total, n_held = 0.0, 0
+    errors = np.full(len(rows.y), np.nan)
     for f in range(n_folds):
         held, learned = np.flatnonzero(fold == f), np.flatnonzero(fold != f)
         moments = GroupMoments.of(
@@ -583,19 +694,56 @@ def held_out_error(fit: Contexts, one: OneContext, rows: Rows, seed: int) -> flo
         )
         scores = np.tile(-np.log(fit.priors), (rows.n_groups, 1))
         each = np.empty((len(held), len(fit.models), rows.y.shape[1]))
-        for k, of_context in enumerate(fit.models):
-            for d, like in enumerate(of_context):
-                target = moments.target(d)
-                model = fit_with_variances(target, like, one.is_shrunk, fit.posterior[k])
+        for d in range(moments.n_targets):
+            target = moments.target(d)
+            for k, model in enumerate(_refit_means(fit, one, d, target)):
                 scores[:, k] -= log_likelihood(model, target)
                 effects = shrunk_effects(model, target)[rows.group[held]]
                 added = (design[held][:, model.columns] * effects).sum(1)
                 each[:, k, d] = design[held] @ model.coefficients + added
         probability = posterior_of(scores)[rows.group[held]]
         predicted = np.einsum("nk,nkd->nd", probability, each)
-        total += float(np.square(rows.y[held] - predicted).mean(1).sum())
-        n_held += len(held)
-    return total / max(n_held, 1)
+        errors[held] = np.square(rows.y[held] - predicted).mean(1)
+    return mean_by_group(errors, rows.group)
+
+
+def _refit_means(fit: Contexts, one: OneContext, d: int, target: GroupMoments) -> list[MixedModel]:
+    """The models of a target with means of other rows of the same groups."""
+    models = [each[d] for each in fit.models]
+    if len(models) > 1 and len(one.columns) and not fit.has_own_means:
+        found = SharedMean.of(target, one, fit.posterior).fit_with_variances(models[0])
+        pairs = zip(models, found, strict=True)
+        return [replace(model, coefficients=new.coefficients) for model, new in pairs]
+    return [
+        fit_with_variances(target, model, one.is_shrunk, weight)
+        for model, weight in zip(models, fit.posterior, strict=True)
+    ]
+
+
+def mean_by_group(errors: Floats, group: Ints) -> Floats:
+    """Mean of the errors of each group, (m,); nan where one of them is.
+
+    Examples
+    --------
+    >>> mean_by_group(np.array([1.0, 2.0, np.nan]), np.array([0, 0, 1]))
+    array([1.5, nan])
+    """
+    return np.asarray(np.bincount(group, errors) / np.bincount(group))
+
+
+def average_errors(errors: Floats) -> Floats:
+    """Arithmetic and geometric mean of the errors of groups, without those that are nan, (2,).
+
+    Examples
+    --------
+    >>> average_errors(np.array([0.1, 1.0, 10.0, np.nan])).round(2).tolist()
+    [3.7, 1.0]
+    """
+    known = errors[np.isfinite(errors)]
+    if not len(known):
+        return np.full(2, np.nan)
+    least = settings.CHOICE.least_error
+    return np.array([known.mean(), np.exp(np.log(np.maximum(known, least)).mean())])
 
 
 def make_state(

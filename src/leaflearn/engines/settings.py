@@ -185,6 +185,8 @@ class ClosedFormSettings:
     groups_per_variance
         Groups that a context needs for each variance; with fewer, its effects have the variances
         of all groups relative to its noise.
+    min_pair_weight
+        Posterior below which a group does not count in a context with which it shares a mean.
     min_probability
         Probabilities of classes are at least about this.
     n_row_folds
@@ -216,6 +218,7 @@ class ClosedFormSettings:
     min_chosen_groups: int = 2
     rows_per_coefficient: float = 5.0
     groups_per_variance: float = 5.0
+    min_pair_weight: float = 1e-4
     min_probability: float = 0.001
     n_row_folds: int = 3
     error_bound: float = 6.0
@@ -311,8 +314,10 @@ class ChoiceSettings:
     max_group_size
         Mean rows of a group below which the surrogate search is asked as well.
     clear_share, kind_share
-        Its contexts are preferred if they leave at most this share of the error of held-out rows:
-        where groups differ by degree, and where values differ in kind.
+        Its contexts are preferred if they leave at most this share of the error of held-out rows,
+        averaged over groups; where values differ in kind, also by their geometric mean.
+    least_error
+        Errors of groups below it count as equal in the geometric mean, in units of the variance.
 
     Examples
     --------
@@ -323,7 +328,8 @@ class ChoiceSettings:
     max_features: int = 100
     max_group_size: float = 6.0
     clear_share: float = 0.9
-    kind_share: float = 2.0
+    kind_share: float = 0.8
+    least_error: float = 1e-6
 
 
 TRAINING = TrainingSettings()

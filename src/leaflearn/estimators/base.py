@@ -269,7 +269,6 @@ class BaseLeaf(BaseEstimator):
         self.fitted_state_ = state
         self.n_contexts_ = state.n_contexts
         self.local_models_ = state.local_models.models
-        self.local_model_ = self._name_local_model(state)
         self.contexts_ = state.contexts
         self.probabilities_ = state.probabilities
         self.usage_ = state.usage
@@ -290,11 +289,12 @@ class BaseLeaf(BaseEstimator):
             self.group_effects_ = state.effects.effects[own]
         self.empirical_error_ = self._empirical_error(state, data)
 
-    def _name_local_model(self, state: FittedState) -> Any:
+    @property
+    def local_model_(self) -> Any:
         """The name of the local model that was chosen; `local_model` if it was given."""
+        models = self.fitted_state_.local_models
         if self.local_model is not None:
             return self.local_model
-        models = state.local_models
         return models.name if isinstance(models, ClosedFormModels) else "mlp"
 
     def restore(self, state: FittedState, attributes: Mapping[str, Any]) -> Self:
@@ -303,7 +303,6 @@ class BaseLeaf(BaseEstimator):
             setattr(self, name, value)
         self.fitted_state_ = state
         self.local_models_ = state.local_models.models
-        self.local_model_ = self._name_local_model(state)
         return self
 
     @contextmanager

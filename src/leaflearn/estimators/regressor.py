@@ -200,8 +200,8 @@ class LeafRegressor(RegressorMixin, BaseLeaf):
         Where the local model was chosen too: local_model, the candidates; local_model_error, the
         mean squared error of rows held out within groups in one context, in units of the variance
         of the targets, with residuals of at most six median ones; and row_error, that of the fit in
-        closed form, as a single number and without this bound. If networks were trained in the end,
-        the entries are those of the first paragraph.
+        closed form without this bound, as arithmetic and geometric mean over the groups. If
+        networks were trained in the end, the entries are those of the first paragraph.
     fitted_state_ : FittedState
         Everything that was found about the contexts, as one immutable value. The attributes above
         are taken from it.

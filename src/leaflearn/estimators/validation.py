@@ -151,7 +151,7 @@ def check_X(estimator: BaseEstimator, X: Any, *, reset: bool, engine: str) -> An
         return validate_data(estimator, X, reset=reset, skip_check_array=True)
     if hasattr(X, "columns"):
         _refuse_columns(X)
-    if engine in ("mlp", "closed_form") and len(getattr(X, "shape", ())) > 2:
+    if engine in ("chosen", "mlp", "closed_form") and len(getattr(X, "shape", ())) > 2:
         raise ValueError(
             f"X has shape {tuple(X.shape)}, but the default local model takes rows of features; "
             "pass a module factory as local_model, or reshape X to (n_samples, n_features)."
