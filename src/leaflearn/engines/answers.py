@@ -100,7 +100,7 @@ def fit_answers(
     if was_searched:
         rng = np.random.default_rng(seed)
         for candidate in task.search(n_contexts, parameters.group_effects is not None, rng):
-            judged.append(task.judge(candidate.posterior, is_hard))
+            judged.append(task.judge(candidate.posterior, is_hard, candidate.has_own_means))
             if n_contexts is not None or _is_better(judged[-1], judged[chosen]):
                 chosen = len(judged) - 1
             elif len(judged) - 1 - chosen >= settings.ANSWERS.patience:
@@ -167,6 +167,16 @@ class _ContextFits:
     fits: list[list[LogisticFit]]  # by context and target
     shared: list[LogisticFit]  # by target
 
+    @property
+    def has_own_means(self) -> bool:
+        """Whether contexts differ in the whole mean, not only in the columns with effects."""
+        return self.found.has_own_means
+
+
+def _loss(fitted: _ContextFits) -> float:
+    """Minus the log density of a group, on average."""
+    return float(fitted.found.history["loss"][-1])
+
 
 @dataclass(frozen=True, eq=False)
 class _Task:
@@ -224,7 +234,7 @@ class _Task:
     def search(
         self, n_contexts: int | None, may_have_effects: bool, rng: np.random.Generator
     ) -> list[Candidate]:
-        """Numbers of contexts up to the one that working responses suggest, the best of each."""
+        """Numbers of contexts that may explain working responses better, the best of each."""
         free = _free_targets(self.answers)
         parts = [(self.answers[d], self.one[d].eta) for d in free]
         weight = np.mean([curvature(eta) for _, eta in parts], 0)
@@ -241,33 +251,42 @@ class _Task:
         models = [self.one[d].model for d in free]
         how = self.is_shrunk, n_contexts, may_have_effects, rng, True
         structure = choose_structure(moments, models, *how)
-        chosen = structure.chosen.n_contexts
-        if n_contexts is not None or chosen == 1:
-            return [structure.chosen] if chosen > 1 else []
+        if n_contexts is not None:
+            return [structure.chosen] if n_contexts > 1 else []
         best: dict[int, Candidate] = {}
         for candidate in sorted(structure.candidates, key=lambda each: -each.criterion):
             best[candidate.n_contexts] = candidate
-        return [best[n] for n in sorted(best) if 1 < n <= chosen]
+        falls = [n for n in sorted(best) if n > 1 and best[n].criterion < best[n - 1].criterion]
+        return [best[n] for n in range(2, max(falls, default=1) + 1)]
 
-    def judge(self, posterior: Floats, is_hard: bool) -> _Judged:
+    def judge(self, posterior: Floats, is_hard: bool, has_own_means: bool = True) -> _Judged:
         """Fit contexts from a posterior (K, m), and measure the density of held-out groups."""
-        limits = settings.ANSWERS
-        if len(posterior) == 1 or not len(self.columns):
-            best = self._fit_contexts(posterior, self.one, is_hard)
-            return _Judged(best.found, self._hold_out(best))
-        best = self._fit_contexts(posterior, self.one, is_hard, limits.n_rounds)
+        how, n_rounds = (has_own_means, is_hard), settings.ANSWERS.n_rounds
+        one = self._fit_contexts(posterior, self.one, *how, n_rounds)
+        if not len(self.columns):
+            return _Judged(one.found, self._hold_out(one))
+        best = self._improve_variances(one, *how)
+        # The same treatment for one context, so that it does not lose by its variances alone.
+        if len(posterior) == 1 and not _loss(best) < _loss(one):
+            best = one
+        best = self._fit_contexts(best.found.posterior, best.shared, *how)
+        return _Judged(best.found, self._hold_out(best))
+
+    def _improve_variances(
+        self, best: _ContextFits, has_own_means: bool, is_hard: bool
+    ) -> _ContextFits:
+        """Variances from working responses within the contexts, and a common factor of them all."""
+        limits, how = settings.ANSWERS, (has_own_means, is_hard, settings.ANSWERS.n_rounds)
         for _ in range(limits.n_variance_rounds):
-            pooled = self._pool_variances(best)
-            best = self._fit_contexts(best.found.posterior, pooled, is_hard, limits.n_rounds)
+            best = self._fit_contexts(best.found.posterior, self._pool_variances(best), *how)
         for factor in (limits.effect_factor, 1 / limits.effect_factor):
             for _ in range(limits.max_scalings):
                 scaled = [each.scale_effects(factor) for each in best.shared]
-                other = self._fit_contexts(best.found.posterior, scaled, is_hard, limits.n_rounds)
-                if not other.found.history["loss"][-1] < best.found.history["loss"][-1]:
+                other = self._fit_contexts(best.found.posterior, scaled, *how)
+                if not _loss(other) < _loss(best):
                     break
                 best = other
-        best = self._fit_contexts(best.found.posterior, best.shared, is_hard)
-        return _Judged(best.found, self._hold_out(best))
+        return best
 
     def _pool_variances(self, fitted: _ContextFits) -> list[LogisticFit]:
         """One context with the variances of effects within all contexts, by target.
@@ -295,6 +314,7 @@ class _Task:
         self,
         posterior: Floats,
         shared: list[LogisticFit],
+        has_own_means: bool,
         is_hard: bool,
         n_rounds: int | None = None,
     ) -> _ContextFits:
@@ -305,6 +325,8 @@ class _Task:
             fits = [
                 [
                     self._fit_context(d, weight, shared[d], fits[k][d] if fits else None)
+                    if has_own_means
+                    else self._fit_offset(d, weight, shared[d])
                     for d in range(len(self.answers))
                 ]
                 for k, weight in enumerate(weights)
@@ -312,14 +334,14 @@ class _Task:
             return [[each.model for each in of_context] for of_context in fits]
 
         found = alternate(posterior, fit, self._score, is_hard, n_rounds)
-        return _ContextFits(found, fits, shared)
+        return _ContextFits(replace(found, has_own_means=has_own_means), fits, shared)
 
     def _fit_context(
         self, d: int, weight: Floats, shared: LogisticFit, before: LogisticFit | None
     ) -> LogisticFit:
         """A target's model of one context, whose groups have these posterior weights (m,)."""
         limits, answers = settings.CLOSED_FORM, self.answers[d]
-        if np.allclose(weight, 1.0):
+        if np.allclose(weight, 1.0) and shared is self.one[d]:
             return shared
         n_rows = float(weight @ answers.sum_by_group(answers.weight))
         if n_rows < limits.rows_per_coefficient * int((~self.is_shrunk).sum()):
@@ -356,7 +378,7 @@ class _Task:
         return mean_by_group(errors, first.group)
 
     def _fit_offset(self, d: int, weight: Floats, shared: LogisticFit) -> LogisticFit:
-        """A context with few rows: the mean of all groups, but for the columns with effects."""
+        """A context with the mean of all groups, but for the columns with effects."""
         answers = self.answers[d]
         kept = self.columns if len(self.columns) else np.array([0], dtype=np.intp)
         own = np.arange(len(self.columns))
@@ -389,30 +411,33 @@ class _Task:
         """Log density of each group under a fit without it, with the same variances, (m,)."""
         limits, m = settings.ANSWERS, self.answers[0].n_groups
         fold = np.random.default_rng(0).permutation(m) % min(limits.n_folds, m)
-        density = np.zeros(m)
+        density, targets = np.zeros(m), range(len(self.answers))
         for f in np.unique(fold):
-            learned = fitted.found.posterior * (fold != f)
-            models = [
-                [
-                    fit_logistic(
-                        answers,
-                        self.design,
-                        self.columns,
-                        self.is_shrunk,
-                        weight,
-                        self.is_full,
-                        fit,
-                        keep_variances=True,
-                        n_steps=limits.n_held_out_steps,
-                    ).model
-                    for answers, fit in zip(self.answers, of_context, strict=True)
+            is_learned = (fold != f).astype(np.float64)
+            learned = fitted.found.posterior * is_learned
+            if fitted.has_own_means:
+                fits = [
+                    [self._fit_again(d, weight, of_context[d]) for d in targets]
+                    for weight, of_context in zip(learned, fitted.fits, strict=True)
                 ]
-                for weight, of_context in zip(learned, fitted.fits, strict=True)
-            ]
+            else:
+                shared = [self._fit_again(d, is_learned, fitted.shared[d]) for d in targets]
+                fits = [
+                    [self._fit_offset(d, weight, shared[d]) for d in targets] for weight in learned
+                ]
             priors = np.maximum(learned.sum(1), 1e-6)
+            models = [[fit.model for fit in of_context] for of_context in fits]
             log_joint = np.log(priors / priors.sum()) - self._score(models)
             density[fold == f] = logsumexp(log_joint, 1)[fold == f]
         return density
+
+    def _fit_again(self, d: int, weight: Floats, fit: LogisticFit) -> LogisticFit:
+        """The same to groups of other weights (m,), in a few steps."""
+        how = self.columns, self.is_shrunk, weight, self.is_full, fit
+        n_steps = settings.ANSWERS.n_held_out_steps
+        return fit_logistic(
+            self.answers[d], self.design, *how, keep_variances=True, n_steps=n_steps
+        )
 
 
 def _free_targets(answers: Sequence[Answers]) -> list[int]:
