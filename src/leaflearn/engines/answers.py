@@ -103,7 +103,9 @@ def fit_answers(
             judged.append(task.judge(candidate.posterior, is_hard, candidate.has_own_means))
             if n_contexts is not None or _is_better(judged[-1], judged[chosen]):
                 chosen = len(judged) - 1
-            elif len(judged) - 1 - chosen >= settings.ANSWERS.patience:
+                continue
+            n_failed = len(judged) - 1 - chosen
+            if n_failed >= settings.ANSWERS.patience or _is_worse(judged[-1], judged[chosen]):
                 break
     fit = judged[chosen].fit
     local_models = ClosedFormModels(
@@ -144,6 +146,13 @@ def _is_better(more: _Judged, fewer: _Judged) -> bool:
     has_groups = n_groups.min() >= settings.CLOSED_FORM.min_chosen_groups
     is_clear = gain.sum() > limits.min_gain and gain.mean() > limits.n_errors * error
     return bool(has_groups and is_clear)
+
+
+def _is_worse(more: _Judged, fewer: _Judged) -> bool:
+    """Whether held-out groups answer significantly less probably with more contexts."""
+    gain = more.held_out - fewer.held_out
+    error = gain.std(ddof=1) / np.sqrt(len(gain))
+    return bool(gain.mean() < -settings.ANSWERS.n_errors * error)
 
 
 def _explain(judged: Sequence[_Judged], chosen: int, has_effects: bool) -> str:
@@ -267,7 +276,8 @@ class _Task:
             return _Judged(one.found, self._hold_out(one))
         best = self._improve_variances(one, *how)
         # The same treatment for one context, so that it does not lose by its variances alone.
-        if len(posterior) == 1 and not _loss(best) < _loss(one):
+        gain = (_loss(one) - _loss(best)) * posterior.shape[1]
+        if len(posterior) == 1 and gain < settings.ANSWERS.min_gain:
             best = one
         best = self._fit_contexts(best.found.posterior, best.shared, *how)
         return _Judged(best.found, self._hold_out(best))
