@@ -265,8 +265,10 @@ class _Task:
         best: dict[int, Candidate] = {}
         for candidate in sorted(structure.candidates, key=lambda each: -each.criterion):
             best[candidate.n_contexts] = candidate
-        falls = [n for n in sorted(best) if n > 1 and best[n].criterion < best[n - 1].criterion]
-        return [best[n] for n in range(2, max(falls, default=1) + 1)]
+        # Labels decide, so a second context is tried without a margin.
+        has_second = 2 in best and best[2].criterion < best[1].criterion
+        most = max(structure.chosen.n_contexts, 2 if has_second else 1)
+        return [best[n] for n in range(2, most + 1)]
 
     def judge(self, posterior: Floats, is_hard: bool, has_own_means: bool = True) -> _Judged:
         """Fit contexts from a posterior (K, m), and measure the density of held-out groups."""

@@ -236,8 +236,13 @@ class BoostingSettings:
     ----------
     n_folds
         Folds of groups, each predicted by trees that did not see it.
+    n_bins
+        Values of a column that trees distinguish; scikit-learn's limit.
     max_trees, step
         Trees at most; their number, in steps, is the one that predicts held-out groups best.
+    n_steps, patience
+        Steps that are fitted at once, and at least this many without a better prediction before
+        no more trees are fitted.
     learning_rate, max_leaf_nodes, min_samples_leaf
         Of scikit-learn's histogram boosting: slower and smaller trees than its defaults, since
         tables with groups have few rows for each of their differences.
@@ -249,8 +254,11 @@ class BoostingSettings:
     """
 
     n_folds: int = 5
+    n_bins: int = 255
     max_trees: int = 200
     step: int = 10
+    n_steps: int = 5
+    patience: int = 2
     learning_rate: float = 0.06
     max_leaf_nodes: int = 15
     min_samples_leaf: int = 20
