@@ -27,7 +27,7 @@ file = io.StringIO("\n".join(["scale,volume,kind,weight", *lines]))  # usually t
 parcels = pl.read_csv(file)
 
 # A table model takes the data frame as it is. A lazy frame has to be collected first.
-model = TableModel("weight", group="scale", local_model="linear", random_state=0).fit(parcels)
+model = TableModel("weight", group="scale", local_model="smooth", random_state=0).fit(parcels)
 
 # Join the context of every scale: it becomes a column like any other.
 leaf = model.estimator_

@@ -499,8 +499,8 @@ def _fit_contexts(
         for d, target in enumerate(targets):
             starts = [each[d] for each in before]
             if is_joint and not has_own_means:
-                shared = replace(one.models[d], root=starts[0].root) if starts else one.models[d]
-                by_target.append(SharedMean.of(target, one, weights).fit(shared, one.is_full))
+                joint = SharedMean.of(target, one, weights)
+                by_target.append(joint.fit(starts[0] if starts else None, one.is_full))
                 continue
             own = [
                 _fit_context(one, d, weight, starts[k] if starts else None)
@@ -605,7 +605,7 @@ class SharedMean:
         pairs = GroupMoments(products, target.sizes[group])
         return cls(pairs, weights[context, group], one.columns, is_shrunk, K)
 
-    def fit(self, start: MixedModel, is_full: bool) -> list[MixedModel]:
+    def fit(self, start: MixedModel | None, is_full: bool) -> list[MixedModel]:
         """The models of the contexts, with the most probable variances."""
         how = self.columns, self.is_shrunk, self.weight, is_full, start
         return self._take_apart(fit_mixed_model(self.moments, *how))
@@ -635,18 +635,21 @@ def _share_variances(
     is_full = bool(np.tril(models[0].root, -1).any())
     own = np.arange(len(columns))
     found = fit_mixed_model(stacked, own, None, weights.ravel(), is_full)
+    # Below it, the squares of residuals are rounding errors, which may be negative.
+    if found.noise < settings.CLOSED_FORM.min_noise:
+        return models
     return [replace(model, root=found.root, noise=found.noise) for model in models]
 
 
 def _give_own_variances(one: OneContext, d: int, model: MixedModel, weight: Floats) -> MixedModel:
     """The model with variances of its own, if its groups show that they differ from the others'."""
     limits, q = settings.CLOSED_FORM, len(one.columns)
-    if weight.sum() < limits.groups_per_variance * (q + 1):
+    if weight.sum() < limits.groups_per_variance * (q + 1) or model.noise < limits.min_noise:
         return model
     target = one.moments.target(d).reduced(one.columns, model.coefficients)
     like = replace(model, columns=np.arange(q), coefficients=np.zeros(q))
     found = fit_mixed_model(target, like.columns, None, weight, one.is_full)
-    own = replace(like, root=found.root, noise=found.noise)
+    own = replace(like, root=found.root, noise=max(found.noise, limits.min_noise))
     gain = weight @ (log_likelihood(own, target) - log_likelihood(like, target))
     if 2 * gain < (q + 1) * np.log(max(weight.sum(), 2.0)):
         return model

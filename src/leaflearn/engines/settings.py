@@ -185,6 +185,9 @@ class ClosedFormSettings:
     groups_per_variance
         Groups that a context needs for each variance; with fewer, its effects have the variances
         of all groups relative to its noise.
+    min_noise
+        Noise, in units of the variance of the targets, below which variances are not estimated
+        from residuals, because their squares are rounding errors.
     min_pair_weight
         Posterior below which a group does not count in a context with which it shares a mean.
     min_probability
@@ -218,6 +221,7 @@ class ClosedFormSettings:
     min_chosen_groups: int = 2
     rows_per_coefficient: float = 5.0
     groups_per_variance: float = 5.0
+    min_noise: float = 1e-10
     min_pair_weight: float = 1e-4
     min_probability: float = 0.001
     n_row_folds: int = 3

@@ -276,6 +276,20 @@ def draw_criterion(numbers: NDArray[Any], criterion: NDArray[Any], n_contexts: i
     return figure
 
 
+@_with_page_style
+def draw_label_density(numbers: NDArray[Any], log_density: NDArray[Any], n_contexts: int) -> Figure:
+    """The log probability of labels for each number of contexts, with a ring around the selected.
+
+    Examples
+    --------
+    >>> len(draw_label_density(np.array([1, 2]), np.array([-9.0, -8.0]), 2).axes[0].lines)
+    2
+    """
+    figure = _draw_choice(numbers, log_density, n_contexts)
+    figure.axes[0].set(ylabel="log probability (higher is better)")
+    return figure
+
+
 def _draw_choice(numbers: NDArray[Any], values: NDArray[Any], n_contexts: int) -> Figure:
     figure, axes = _begin("number of contexts", "")
     axes.plot(numbers, values, color=INK, marker="o", markersize=6)

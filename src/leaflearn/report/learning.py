@@ -11,6 +11,7 @@ from leaflearn.report.charts import (
     MIN_EPOCHS,
     draw_criterion,
     draw_history,
+    draw_label_density,
     draw_selection,
     draw_starts,
     to_inline_svg,
@@ -89,8 +90,9 @@ def describe_n_contexts(model: TableModel) -> dict[str, Any]:
     )
     if len(selection.get("n_contexts", ())) < 2:
         return {"how": f"{how} No other number was tried.", "svg": None}
-    if "bic" in selection and "held_out" not in selection:
-        return _describe_densities(model, how)
+    if "held_out" not in selection:
+        describe = _describe_densities if "bic" in selection else _describe_label_densities
+        return describe(model, how)
     if not is_given:
         how += " It is the smallest number that no larger one clearly improves on."
     of_items = "mean answers to the items" in estimator.init_
@@ -147,6 +149,38 @@ def _describe_densities(model: TableModel, how: str) -> dict[str, Any]:
                 show_number(float(selection["log_density"][i])),
             ]
             for i, (n, b) in enumerate(zip(selection["n_contexts"], bic, strict=True))
+        ],
+    }
+
+
+def _describe_label_densities(model: TableModel, how: str) -> dict[str, Any]:
+    """The comparison of classifiers with group effects, by the labels of held-out groups."""
+    selection, selected = model.estimator_.selection_, model.estimator_.n_contexts_
+    numbers, density = selection["n_contexts"], np.asarray(selection["log_density"])
+    pairs = zip(numbers, density, strict=True)
+    shown = ", ".join(f"{n}: {show_number(float(value))}" for n, value in pairs)
+    heading = "Labels of held-out groups by number of contexts"
+    description = f"Mean log probability of the labels of a held-out group: {shown}."
+    return {
+        "how": (
+            f"{how} Candidates are compared by the probability of all labels of held-out groups, "
+            "with the group effects integrated out. A larger number is chosen if it is better by "
+            "more than a standard error."
+        ),
+        "heading": heading,
+        "svg": to_inline_svg(
+            draw_label_density(numbers, density, selected), "selection", heading, description
+        ),
+        "head": ["contexts", "group effects", "held-out log probability"],
+        "rows": [
+            [
+                f"{n}{' (selected)' if n == selected else ''}",
+                "yes" if has_effects else "no",
+                show_number(float(value)),
+            ]
+            for n, has_effects, value in zip(
+                numbers, selection["has_effects"], density, strict=True
+            )
         ],
     }
 
