@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
 
-from leaflearn import LeafRegressor
+from leaflearn import LeafClassifier, LeafRegressor
 from leaflearn.engines.closed_form import Rows, SharedMean, fit_one_context
 
 M, N = 60, 12
@@ -64,3 +64,15 @@ def test_contexts_keep_variances_of_their_own_where_groups_show_them():
     deviations = leaf.effect_variances_[leaf.contexts_[[0, -1]], 0, 0] ** 0.5
     assert 0.2 < deviations[0] < 0.45
     assert 1.5 < deviations[1] < 2.6
+
+
+def test_contexts_of_labels_without_effects_differ_in_their_whole_mean():
+    rng = np.random.default_rng(0)
+    kind, group, X = np.arange(40) % 2, np.repeat(np.arange(40), 25), rng.normal(size=(1000, 2))
+    slope = np.where(kind == 1, 3.0, -3.0)[group]
+    labels = (rng.logistic(size=1000) < slope * X[:, 0]).astype(int)
+    leaf = LeafClassifier(2, local_model="linear", group_effects=None, random_state=0)
+    leaf.fit(X, labels, groups=group)
+    assert adjusted_rand_score(kind, leaf.contexts_) == 1.0
+    each = leaf.predict_proba_each(np.array([[1.0, 0.0]]))[0, :, 1]
+    assert sorted(each.round()) == [0.0, 1.0]

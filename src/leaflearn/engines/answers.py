@@ -45,7 +45,7 @@ from leaflearn.engines.closed_form import (
     fit_one_context,
     fold_rows,
     make_state,
-    mean_by_group,
+    mean_of_groups,
     to_indicators,
 )
 from leaflearn.engines.fitted_state import FittedState
@@ -140,19 +140,22 @@ class _Judged:
 
 def _is_better(more: _Judged, fewer: _Judged) -> bool:
     """Whether held-out groups answer significantly more probably with more contexts."""
-    limits, gain = settings.ANSWERS, more.held_out - fewer.held_out
-    error = gain.std(ddof=1) / np.sqrt(len(gain))
+    limits, (gain, error) = settings.ANSWERS, _gain(more, fewer)
     n_groups = np.bincount(more.fit.scores.argmin(1), minlength=len(more.fit.models))
     has_groups = n_groups.min() >= settings.CLOSED_FORM.min_chosen_groups
-    is_clear = gain.sum() > limits.min_gain and gain.mean() > limits.n_errors * error
-    return bool(has_groups and is_clear)
+    return bool(has_groups and gain > max(limits.min_gain, limits.n_errors * error))
 
 
 def _is_worse(more: _Judged, fewer: _Judged) -> bool:
     """Whether held-out groups answer significantly less probably with more contexts."""
+    gain, error = _gain(more, fewer)
+    return gain < -settings.ANSWERS.n_errors * error
+
+
+def _gain(more: _Judged, fewer: _Judged) -> tuple[float, float]:
+    """Log probability that more contexts add to the answers of all groups; its standard error."""
     gain = more.held_out - fewer.held_out
-    error = gain.std(ddof=1) / np.sqrt(len(gain))
-    return bool(gain.mean() < -settings.ANSWERS.n_errors * error)
+    return float(gain.sum()), float(gain.std(ddof=1) * np.sqrt(len(gain)))
 
 
 def _explain(judged: Sequence[_Judged], chosen: int, has_effects: bool) -> str:
@@ -272,10 +275,11 @@ class _Task:
 
     def judge(self, posterior: Floats, is_hard: bool, has_own_means: bool = True) -> _Judged:
         """Fit contexts from a posterior (K, m), and measure the density of held-out groups."""
+        if not len(self.columns):  # contexts without effects have means of their own
+            best = self._fit_contexts(posterior, self.one, True, is_hard)
+            return _Judged(best.found, self._hold_out(best))
         how, n_rounds = (has_own_means, is_hard), settings.ANSWERS.n_rounds
         one = self._fit_contexts(posterior, self.one, *how, n_rounds)
-        if not len(self.columns):
-            return _Judged(one.found, self._hold_out(one))
         best = self._improve_variances(one, *how)
         # The same treatment for one context, so that it does not lose by its variances alone.
         gain = (_loss(one) - _loss(best)) * posterior.shape[1]
@@ -387,7 +391,7 @@ class _Task:
             probability = posterior_of(scores)[first.group[held]]
             predicted[held] = np.einsum("nk,nkd->nd", probability, expit(each))
         errors = np.square(y - predicted).sum(1) / max(y.var(0).sum(), 1e-12)
-        return mean_by_group(errors, first.group)
+        return mean_of_groups(errors, first.group)
 
     def _fit_offset(self, d: int, weight: Floats, shared: LogisticFit) -> LogisticFit:
         """A context with the mean of all groups, but for the columns with effects."""

@@ -39,7 +39,12 @@ from leaflearn.engines.boosting import BoostedColumns
 from leaflearn.engines.calibration import posterior as posterior_of
 from leaflearn.engines.fitted_state import FittedState
 from leaflearn.engines.local_models import LocalModels, Scaling
-from leaflearn.engines.many_groups import fit_to_all, iterate_moments, sample_groups
+from leaflearn.engines.many_groups import (
+    find_posterior,
+    fit_to_all,
+    iterate_moments,
+    sample_groups,
+)
 from leaflearn.engines.parameters import Parameters
 from leaflearn.initialization.structure import Structure, choose_structure
 from leaflearn.moments.features import FeatureMap, in_blocks
@@ -506,7 +511,8 @@ def _fit_contexts(
                 _fit_context(one, d, weight, starts[k] if starts else None)
                 for k, weight in enumerate(weights)
             ]
-            by_target.append(_share_variances(target, own, weights) if is_joint else own)
+            shared = _share_variances(target, own, weights, one.is_full) if is_joint else own
+            by_target.append(shared)
         return [list(each) for each in zip(*by_target, strict=True)]
 
     def score(models: list[list[MixedModel]]) -> Floats:
@@ -520,7 +526,7 @@ def _fit_contexts(
         for each, weight in zip(found.models, found.posterior, strict=True)
     ]
     scores = score(models) - np.log(found.priors)
-    return replace(found, models=models, scores=scores, posterior=_probabilities(scores, is_hard).T)
+    return replace(found, models=models, scores=scores, posterior=find_posterior(scores, is_hard))
 
 
 def alternate(
@@ -554,7 +560,7 @@ def alternate(
         models = fit(posterior, models)
         priors = np.maximum(posterior.sum(1) / posterior.sum(), 1e-6)
         scores = score(models) - np.log(priors)
-        new = _probabilities(scores, is_hard).T
+        new = find_posterior(scores, is_hard)
         changed = float((new.argmax(0) != posterior.argmax(0)).mean())
         history["loss"].append(float(-logsumexp(-scores, 1).mean()))
         history["changed"].append(changed)
@@ -567,11 +573,6 @@ def alternate(
         if is_idle.any():  # a context without groups keeps its model and is not fitted again
             posterior = np.where(is_idle[:, None], 1.0 / m, posterior)
     return Contexts(models, priors, scores, posterior, history, has_converged or K == 1)
-
-
-def _probabilities(scores: Floats, is_hard: bool) -> Floats:
-    """Probability of each context for each group, (m, K); 0 or 1 if allocation is hard."""
-    return np.eye(scores.shape[1])[scores.argmin(1)] if is_hard else posterior_of(scores)
 
 
 @dataclass(frozen=True, eq=False)
@@ -623,7 +624,7 @@ class SharedMean:
 
 
 def _share_variances(
-    target: GroupMoments, models: list[MixedModel], weights: Floats
+    target: GroupMoments, models: list[MixedModel], weights: Floats, is_full: bool
 ) -> list[MixedModel]:
     """The same means with the variances of effects and the noise of all contexts together."""
     columns = models[0].columns
@@ -632,7 +633,6 @@ def _share_variances(
         np.concatenate([part.products for part in parts]),
         np.concatenate([part.sizes for part in parts]),
     )
-    is_full = bool(np.tril(models[0].root, -1).any())
     own = np.arange(len(columns))
     found = fit_mixed_model(stacked, own, None, weights.ravel(), is_full)
     # Below it, the squares of residuals are rounding errors, which may be negative.
@@ -707,7 +707,7 @@ def held_out_errors(fit: Contexts, one: OneContext, rows: Rows, seed: int) -> Fl
         probability = posterior_of(scores)[rows.group[held]]
         predicted = np.einsum("nk,nkd->nd", probability, each)
         errors[held] = np.square(rows.y[held] - predicted).mean(1)
-    return mean_by_group(errors, rows.group)
+    return mean_of_groups(errors, rows.group)
 
 
 def _refit_means(fit: Contexts, one: OneContext, d: int, target: GroupMoments) -> list[MixedModel]:
@@ -723,12 +723,12 @@ def _refit_means(fit: Contexts, one: OneContext, d: int, target: GroupMoments) -
     ]
 
 
-def mean_by_group(errors: Floats, group: Ints) -> Floats:
+def mean_of_groups(errors: Floats, group: Ints) -> Floats:
     """Mean of the errors of each group, (m,); nan where one of them is.
 
     Examples
     --------
-    >>> mean_by_group(np.array([1.0, 2.0, np.nan]), np.array([0, 0, 1]))
+    >>> mean_of_groups(np.array([1.0, 2.0, np.nan]), np.array([0, 0, 1]))
     array([1.5, nan])
     """
     return np.asarray(np.bincount(group, errors) / np.bincount(group))

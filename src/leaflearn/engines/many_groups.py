@@ -89,7 +89,7 @@ def fit_to_all(
         targets = [moments.target(d) for d in range(D)]
         density = np.stack([sum(map(log_likelihood, each, targets)) for each in models], 1)
         scores.append(-density - np.log(priors))
-        posterior = _posterior(scores[-1], is_hard)  #                              (K, m)
+        posterior = find_posterior(scores[-1], is_hard)  #                              (K, m)
         n_rows += posterior @ moments.sizes
         for k, each in enumerate(models):
             for d, (model, target) in enumerate(zip(each, targets, strict=True)):
@@ -105,12 +105,18 @@ def fit_to_all(
         for k, each in enumerate(models)
     ]
     all_scores = np.concatenate(scores)
-    posterior = _posterior(all_scores, is_hard)
+    posterior = find_posterior(all_scores, is_hard)
     return AllGroups(fitted, np.maximum(posterior.mean(1), 1e-6), all_scores, posterior)
 
 
-def _posterior(scores: Floats, is_hard: bool) -> Floats:
-    """Probability of each context for each group, (K, m)."""
+def find_posterior(scores: Floats, is_hard: bool) -> Floats:
+    """Probability of each context for each group, (K, m); 0 or 1 if allocation is hard.
+
+    Examples
+    --------
+    >>> find_posterior(np.array([[0.0, 0.0], [5.0, 1.0]]), is_hard=True).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
     if is_hard:
         return np.eye(scores.shape[1])[scores.argmin(1)].T
     density = np.exp(scores.min(1, keepdims=True) - scores)

@@ -263,8 +263,13 @@ def draw_selection(selection: Mapping[str, NDArray[Any]], n_contexts: int) -> Fi
 
 
 @_with_page_style
-def draw_criterion(numbers: NDArray[Any], criterion: NDArray[Any], n_contexts: int) -> Figure:
-    """The information criterion of each number of contexts, with a ring around the selected one.
+def draw_criterion(
+    numbers: NDArray[Any],
+    criterion: NDArray[Any],
+    n_contexts: int,
+    label: str = "criterion (lower is better)",
+) -> Figure:
+    """A criterion of each number of contexts, with a ring around the selected one.
 
     Examples
     --------
@@ -272,21 +277,7 @@ def draw_criterion(numbers: NDArray[Any], criterion: NDArray[Any], n_contexts: i
     2
     """
     figure = _draw_choice(numbers, criterion, n_contexts)
-    figure.axes[0].set(ylabel="criterion (lower is better)")
-    return figure
-
-
-@_with_page_style
-def draw_label_density(numbers: NDArray[Any], log_density: NDArray[Any], n_contexts: int) -> Figure:
-    """The log probability of labels for each number of contexts, with a ring around the selected.
-
-    Examples
-    --------
-    >>> len(draw_label_density(np.array([1, 2]), np.array([-9.0, -8.0]), 2).axes[0].lines)
-    2
-    """
-    figure = _draw_choice(numbers, log_density, n_contexts)
-    figure.axes[0].set(ylabel="log probability (higher is better)")
+    figure.axes[0].set(ylabel=label)
     return figure
 
 

@@ -11,7 +11,6 @@ from leaflearn.report.charts import (
     MIN_EPOCHS,
     draw_criterion,
     draw_history,
-    draw_label_density,
     draw_selection,
     draw_starts,
     to_inline_svg,
@@ -169,7 +168,10 @@ def _describe_label_densities(model: TableModel, how: str) -> dict[str, Any]:
         ),
         "heading": heading,
         "svg": to_inline_svg(
-            draw_label_density(numbers, density, selected), "selection", heading, description
+            draw_criterion(numbers, density, selected, "log probability (higher is better)"),
+            "selection",
+            heading,
+            description,
         ),
         "head": ["contexts", "group effects", "held-out log probability"],
         "rows": [
